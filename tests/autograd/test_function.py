@@ -628,3 +628,62 @@ def test_an_output_without_gradient_may_have_none_in_place_of_zeros(zeros):
     x = t(1.0)
     Two.apply(x)[0].backward()
     assert x.grad.item() == 1
+
+
+def test_what_comes_back_as_it_is_keeps_its_class() -> None:
+    class Plain(tp.Tensor):
+        pass
+
+    class Wrapped(tp.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    class Same(tp.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 3 * grad
+
+    seen: list = []
+    for kind in (Plain, Wrapped):
+        for requires_grad in (False, True):
+            x = tp.ones(2).as_subclass(kind).requires_grad_(requires_grad)
+            y = Same.apply(x)
+            assert type(y) is kind and y is not x and y.requires_grad is requires_grad
+            if requires_grad:
+                y.sum().backward()
+                assert x.grad.tolist() == [3, 3]
+    assert tp.Tensor.view_as in seen
+
+
+def test_jvp_sees_only_what_was_saved_for_it() -> None:
+    counts = []
+
+    class Copy(tp.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, forward_too):
+            ctx.save_for_backward(x)
+            if forward_too:
+                ctx.save_for_forward(x, x)
+            return x.clone()
+
+        @staticmethod
+        def jvp(ctx, tangent, _):
+            counts.append(len(ctx.saved_tensors))
+            return tangent
+
+        @staticmethod
+        def backward(ctx, grad):
+            counts.append(len(ctx.saved_tensors))
+            return grad, None
+
+    x = tp.ones(2, requires_grad=True)
+    for forward_too in (False, True):
+        with tp.autograd.forward_ad.dual_level():
+            Copy.apply(tp.autograd.forward_ad.make_dual(x, tp.ones(2)), forward_too).sum().backward()
+    assert counts == [0, 1, 2, 1]

@@ -280,7 +280,8 @@ def _reductions() -> Iterator[Case]:
 
 def _with_gaps() -> Iterator[Case]:
     def every_second(name: str, *rest: Any) -> Callable[..., Any]:
-        return lambda m, *tensors: operator.attrgetter(name)(m)(*(t[:, ::2] for t in tensors), *rest)
+        call = _function(name, *rest)
+        return lambda m, *tensors: call(m, *(t[:, ::2] for t in tensors))
 
     for dtype in ("float32", "bfloat16", "int64", "uint8", "bool"):
         x, y = (_array((500, 1200), dtype), dtype), (_array((500, 1200), dtype), dtype)

@@ -316,9 +316,8 @@ static int64_t locate_tile(const plan *p, int64_t t, char **in, char **out) {
 
 /* Whether the elements of a run with gaps between them are laid side by side, where runs are folded by vectors. */
 static bool lays_together(const plan *p) {
-    const tp_dims *along = &p->reduced;
-    return !p->rows && !p->r->takes_gaps && !p->source && along->in[0] != tp_itemsize(p->in_dtype) &&
-           along->size[0] >= LAID_LEAST;
+    bool has_gaps = p->reduced.in[0] != tp_itemsize(p->in_dtype);
+    return has_gaps && !p->rows && !p->r->takes_gaps && !p->source && p->reduced.size[0] >= LAID_LEAST;
 }
 
 static void start_worker(worker *w, const plan *p) {

@@ -121,6 +121,8 @@ typedef struct {
     bool with_end; /* range has its end among the numbers, where a step reaches it */
 } steps;
 
+static bool all_are_whole(const steps *s) { return is_whole(s->start) && is_whole(s->end) && is_whole(s->step); }
+
 /* In PyTorch's order, and of the numbers as they were given: those of an integer dtype are cut off later. */
 static int check_steps(const steps *s) {
     double from = tp_scalar_double(s->start), to = tp_scalar_double(s->end), by = tp_scalar_double(s->step);
@@ -173,8 +175,7 @@ static int check_ordered(const char *op, tp_dtype dtype, tp_layout layout) {
 static int64_t arange_count(const steps *s, tp_dtype dtype) {
     if (check_steps(s) < 0) return -1;
     const tp_dtype held = dtype == TP_UINT64 ? TP_UINT64 : TP_INT64;
-    bool are_whole = is_whole(s->start) && is_whole(s->end) && is_whole(s->step);
-    if (are_whole || dtype == TP_INT64) return check_all_fit(s, held, TP_INT64) < 0 ? -1 : count_whole(s);
+    if (all_are_whole(s) || dtype == TP_INT64) return check_all_fit(s, held, TP_INT64) < 0 ? -1 : count_whole(s);
     int64_t n = count_real(s);
     if (n < 0 || dtype == TP_NO_DTYPE || !tp_is_integral_dtype(dtype)) return n;
     return check_all_fit(s, held, TP_INT64) < 0 ? -1 : n;
@@ -187,8 +188,7 @@ tp_tensor *arange_start_step_dense(const tp_scalar *start, const tp_scalar *end,
         return tp_fail_null(TP_RuntimeError, "arange: complex numbers have no order");
     int64_t n = check_ordered("arange", dtype, layout) < 0 ? -1 : arange_count(&s, dtype);
     if (n < 0) return NULL;
-    bool are_whole = is_whole(start) && is_whole(end) && is_whole(step);
-    if (dtype == TP_NO_DTYPE) dtype = are_whole ? TP_INT64 : tp_default_dtype();
+    if (dtype == TP_NO_DTYPE) dtype = all_are_whole(&s) ? TP_INT64 : tp_default_dtype();
     return fill_steps(&s, n, dtype, device, pin_memory);
 }
 

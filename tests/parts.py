@@ -3,10 +3,10 @@
 `pytest --part=2/3` takes the second third of the operators, `--part=auto/9` two ninths: the one that the commit at hand
 stands for, and the one of the day, so that each operator has its turn within nine days, whatever is committed. A family
 has changed if a file with its stem did in the hours before the commit at hand, or since TENSORPY_BASE; a change that
-goes through most families is one of the generator, or of a key that it reads, and counts as none. Changed families hold
-few operators, as a rule, and all of these are taken; of more than a sixteenth of the table every second, third, ... is.
-What is no operator's (the generator, the dispatcher, the layers) has tests of its own: `--files=auto/8` takes parts of
-the files in the same way, and with `--tree` those that read the whole tree beside them.
+goes through most families is one of the generator, or of a key that it reads, and counts as none. Changed families
+hold few operators, as a rule, and all of these are taken; of more than a thirty-second of the table every second,
+third, ... is. What is no operator's (the generator, the dispatcher, the layers) has tests of its own: `--files=auto/8`
+takes parts of the files in the same way, and with `--tree` those that read the whole tree beside them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from tensorpy.testing.samples import TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 WINDOW = 4 * 3600  # seconds of commits that count as one change
-WHOLE = 16  # changed families that hold at most one operator in so many are taken whole
+WHOLE = 32  # changed families that hold at most one operator in so many are taken whole
+WHOLE_FILES = 16  # the same of files of tests
 # What reads the sources or the whole catalog: any change may break these, whatever the turn.
 TREE = frozenset(
     "test_abi test_completeness test_declining test_docs test_folders test_forward_ad test_headers test_help"
@@ -124,7 +125,7 @@ class Files:
     def step(self) -> int:
         """One of how many is taken of the files about what changed."""
         files = list((ROOT / "tests").rglob("test_*.py"))
-        return -(-WHOLE * sum(map(self._is_changed, files)) // len(files)) or 1
+        return -(-WHOLE_FILES * sum(map(self._is_changed, files)) // len(files)) or 1
 
     def __str__(self) -> str:
         share = "those" if self.step == 1 else f"one in {self.step}"

@@ -107,6 +107,41 @@ def test_binary_cross_entropy():
     assert F.binary_cross_entropy_with_logits(tp.from_numpy(x), tp.from_numpy(t)).item() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float64])
+@pytest.mark.parametrize("positive", [None, 2.0])
+def test_logits_that_are_sure_keep_their_digits(dtype, positive):
+    x = np.array([-700.0, -80.0, -40.0, -17.0, -1e-30, 0.0, 1e-30, 17.0, 40.0, 80.0, 700.0])
+    a = tp.tensor(x, dtype=dtype, requires_grad=True)
+    scale = None if positive is None else tp.tensor(positive, dtype=dtype)
+    for target in (0.0, 1.0):
+        losses = F.binary_cross_entropy_with_logits(
+            a, tp.full((11,), target, dtype=dtype), reduction="none", pos_weight=scale
+        )
+        (slope,) = tp.autograd.grad(losses, a, tp.ones_like(a))
+        sign, factor = (1, 1.0) if target == 0 else (-1, positive or 1.0)
+        near = {"rtol": 1e-6 if dtype is tp.float32 else 1e-13, "atol": 1e-37 if dtype is tp.float32 else 0}
+        np.testing.assert_allclose(losses.detach().numpy(), factor * np.logaddexp(0, sign * x), **near)
+        np.testing.assert_allclose(slope.numpy(), sign * factor * np.exp(-np.logaddexp(0, -sign * x)), **near)
+
+
+def test_logits_differentiate_twice():
+    logits, target = (tp.tensor(rng.uniform(-2, 2, 6), dtype=tp.float64, requires_grad=True) for _ in range(2))
+    weight = tp.tensor(rng.uniform(1, 3, 6), dtype=tp.float64, requires_grad=True)
+
+    def losses(a, t, p=None):
+        return F.binary_cross_entropy_with_logits(a, t, reduction="none", pos_weight=p)
+
+    for arguments in ((logits, target), (logits, target, weight)):
+        assert tp.autograd.gradcheck(losses, arguments)
+        assert tp.autograd.gradgradcheck(losses, arguments)
+
+
+def test_infinite_logits_have_a_slope():
+    a = tp.tensor([np.inf, -np.inf], requires_grad=True)
+    F.binary_cross_entropy_with_logits(a, tp.tensor([1.0, 0.0]), reduction="sum").backward()
+    assert a.grad.tolist() == [0, 0]
+
+
 def test_huber_with_weights():
     x, y, w = tp.tensor([1.0, 3.0]), tp.zeros(2), tp.tensor([1.0, 3.0])
     assert F.huber_loss(x, y, "none", 1.0, w).tolist() == [0.5, 7.5]

@@ -198,6 +198,18 @@ def test_polygamma_in_place() -> None:
     assert x.polygamma_(1) is x and tp.equal(x, expected)
 
 
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float64])
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("pole", [0, -1, -2])
+def test_polygamma_on_both_sides_of_a_pole(n: int, pole: int, dtype: tp.dtype) -> None:
+    """Beside a pole the function is n! / (-distance)**(n + 1), but for what the other poles add."""
+    gap = tp.tensor([2.0**-20, 2.0**-15] if pole else [1e-10 if n == 2 else 1e-17, 1e-5], dtype=dtype)
+    for distance in (gap, -gap):
+        expected = (-1) ** (n + 1) * max(n, 1) / distance.double() ** (n + 1)
+        got = tp.polygamma(n, pole + distance).double()
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-4)
+
+
 def test_slopes_of_sinc_near_zero() -> None:
     """Where its quotient cancels, and at zero itself: to float32's digits, the second derivative too."""
     at = [0.0, 1e-4, -1e-3, 0.003, 0.01, 0.05, -0.15, 0.159, 0.16, 0.3, 2.5]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from parts import BUILDS, ROOT, TREE, WHOLE, Files, Part, _chosen
+from parts import BUILDS, ROOT, TREE, WHOLE_FILES, Files, Part, _chosen
 
 from tensorpy.testing.samples import TABLE
 
@@ -40,7 +40,7 @@ def test_what_reads_the_tree_is_always_taken() -> None:
 def test_much_that_changed_is_sampled() -> None:
     every = frozenset(file.stem.removeprefix("test_") for file in FILES)
     files = Files(frozenset({1}), 8, every)
-    assert files.step == WHOLE and sum(map(files.takes, FILES)) < len(FILES) / 3
+    assert files.step == WHOLE_FILES and sum(map(files.takes, FILES)) < len(FILES) / 3
 
 
 @pytest.mark.parametrize("text", ["3", "0/4", "5/4", "auto/", "a/4", "1/x"])

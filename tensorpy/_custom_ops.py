@@ -12,8 +12,8 @@ from typing import Any
 from tensorpy import _C, library
 from tensorpy._C import Tensor
 from tensorpy._library.function_schema import parse_schema
+from tensorpy._library.infer_schema import infer_schema
 from tensorpy._library.registration import backend_key, registered
-from tensorpy._library.schema import infer_schema
 from tensorpy._library.utils import (
     is_functional_schema,
     is_tensor_like_type,

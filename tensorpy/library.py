@@ -15,6 +15,7 @@ from __future__ import annotations
 from tensorpy._library.custom_ops import CustomOpDef, custom_op, opencl_op, triton_op
 from tensorpy._library.effects import EffectType
 from tensorpy._library.fake_impl import get_ctx
+from tensorpy._library.infer_schema import infer_schema
 from tensorpy._library.kernels import get_kernel
 from tensorpy._library.libraries import Library, _scoped_library, define, fallthrough_kernel, impl  # noqa: F401
 from tensorpy._library.opencl import OpenCLKernel, opencl_kernel
@@ -29,7 +30,6 @@ from tensorpy._library.registering import (  # noqa: F401
     register_vmap,
 )
 from tensorpy._library.registration import declared  # noqa: F401
-from tensorpy._library.schema import infer_schema
 from tensorpy._library.triton import wrap_triton
 from tensorpy._package import proposing as _proposing
 from tensorpy.testing.opcheck import OpCheckError, opcheck

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorpy._custom_ops import CustomOp
 from tensorpy._custom_ops import declared as global_registry
-from tensorpy._library.schema import infer_schema
+from tensorpy._library.infer_schema import infer_schema
 from tensorpy._library.utils import lookup_op
 from tensorpy.library import get_ctx
 

@@ -9,6 +9,7 @@ from typing import Any, overload
 from tensorpy import _C
 from tensorpy._library.effects import EffectType, register_effect
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
+from tensorpy._library.infer_schema import infer_schema
 from tensorpy._library.registering import (
     register_autocast,
     register_autograd,
@@ -29,7 +30,6 @@ from tensorpy._library.registration import (
     where_called,
 )
 from tensorpy._library.rules import ByDevice, giving_new, giving_written
-from tensorpy._library.schema import infer_schema
 from tensorpy._library.tags import Tag
 from tensorpy.autograd.grad_mode import no_grad
 

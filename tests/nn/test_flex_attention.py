@@ -58,3 +58,20 @@ def test_a_mask_of_other_lengths_is_refused() -> None:
             flex.flex_attention(query, key, key, block_mask=mask)
     with pytest.raises(NotImplementedError, match="must be 4D tensors"):
         flex.flex_attention(q[0], q[0], q[0])
+
+
+@pytest.mark.parametrize("dtype", [tp.float16, tp.bfloat16, tp.float32, tp.float64])
+def test_numbers_beside_the_result(dtype: tp.dtype) -> None:
+    q, k, v = (tp.randn(1, 2, 8, 4, generator=tp.Generator().manual_seed(n)).to(dtype) for n in range(3))
+    scores = q.double() @ k.double().transpose(-2, -1) / 2
+    near = 1e-12 if dtype is tp.float64 else 1e-5
+    result, aux = flex.flex_attention(q, k, v, return_aux=flex.AuxRequest(lse=True, max_scores=True))
+    assert aux.lse is not None and aux.max_scores is not None
+    assert aux.lse.dtype == aux.max_scores.dtype == (tp.float64 if dtype is tp.float64 else tp.float32)
+    tp.testing.assert_close(aux.lse.double(), scores.logsumexp(-1), rtol=near, atol=near)
+    tp.testing.assert_close(aux.max_scores.double(), scores.amax(-1), rtol=near, atol=near)
+    tp.testing.assert_close(result, (scores.softmax(-1) @ v.double()).to(dtype))
+    assert flex.flex_attention(q, k, v, return_lse=True)[1].equal(aux.lse)
+    assert flex.flex_attention(q, k, v, return_aux=flex.AuxRequest())[1] == (None, None)
+    with pytest.raises(ValueError, match="return_aux"):
+        flex.flex_attention(q, k, v, return_lse=True, return_aux=flex.AuxRequest())

@@ -49,7 +49,7 @@ LAYERS = {
     "tools: what looks at all of these, or stands for something else": """
         library _library _custom_op _custom_ops _decomp _subclasses distributed._functional_collectives
         _functorch.aot_autograd _functorch.compile_utils _functorch.compilers _functorch.fx_minifier
-        _functorch.partitioners _dynamo.backends.common
+        _functorch.partitioners _dynamo.backends.common _inductor.decomposition
         _dynamo.test_case distributed.nn distributed.checkpoint distributed._composable distributed.fsdp
         distributed._tensor distributed.tensor distributed.timeline distributed.algorithms._checkpoint export
         testing backends utils jit _jit_internal onnx hub mps mtia xpu __config__ _as_torch run cuda.memory

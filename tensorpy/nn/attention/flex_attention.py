@@ -4,16 +4,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.nn import functional
 
-__all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]
+__all__ = [
+    "AuxOutput",
+    "AuxRequest",
+    "BlockMask",
+    "FlexKernelOptions",
+    "and_masks",
+    "create_block_mask",
+    "create_mask",
+    "flex_attention",
+    "noop_mask",
+    "or_masks",
+]
 
 MaskMod = Callable[..., Any]  # (batch, head, query's place, key's place) -> whether the query sees the key
 ScoreMod = Callable[..., Any]  # (score, batch, head, query's place, key's place) -> score
+
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+
+
+class AuxRequest(NamedTuple):
+    """Which numbers flex_attention() gives beside the result: the logarithms of the sums, and the largest scores."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    """The numbers that an AuxRequest asked for, each (B, H, Q) or None; of 16-bit floats they are float32."""
+
+    lse: Tensor | None = None
+    max_scores: Tensor | None = None
+
+
+class FlexKernelOptions(TypedDict, total=False):
+    """Sizes of blocks, for kernels that have some: they are taken, and change nothing here."""
+
+    BACKEND: str
+    BLOCK_M: int
+    BLOCK_N: int
+    num_stages: int
+    num_warps: int
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
@@ -213,7 +250,7 @@ def create_block_mask(
     Q_LEN: int,
     KV_LEN: int,
     device: Any = None,
-    BLOCK_SIZE: int | tuple[int, int] = 128,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
     _compile: bool = False,
     **blocks: Any,
 ) -> BlockMask:
@@ -259,7 +296,9 @@ def flex_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
     return_lse: bool = False,
-    kernel_options: Any = None,
+    kernel_options: FlexKernelOptions | None = None,
+    *,
+    return_aux: AuxRequest | None = None,
 ) -> Any:
     """Values (B, H, KV, Ev) weighted by the softmax of changed scores: queries (B, H, Q, E) with keys (B, H, KV, E).
 
@@ -274,10 +313,12 @@ def flex_attention(
         block_mask: which blocks are computed
         scale: what scores are multiplied by; None takes 1 / sqrt(E)
         kernel_options: is taken, and changes nothing here
+        return_aux: which numbers are given beside the result, in an AuxOutput
 
     Returns: a tensor (B, H, Q, Ev), with return_lse also the logarithms of the sums, (B, H, Q).
 
-    Raises: NotImplementedError for tensors of other dimensions; ValueError for a block_mask of other lengths.
+    Raises: NotImplementedError for tensors of other dimensions; ValueError for a block_mask of other lengths, and where
+        both return_lse and return_aux ask.
 
     Example:
         >>> from tensorpy.nn.attention.flex_attention import flex_attention
@@ -286,15 +327,24 @@ def flex_attention(
         tensorpy.Size([1, 2, 4, 8])
     """
     _check(query, key, value, block_mask)
+    if return_lse and return_aux is not None:
+        raise ValueError("return_lse and return_aux ask for the same: give return_aux alone")
     if enable_gqa:
         groups = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-    scores = query @ key.transpose(-2, -1) * (1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    wide = tp.promote_types(query.dtype, tp.float32)
+    scores = query.to(wide) @ key.to(wide).transpose(-2, -1)
+    scores = scores * (1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)
     if score_mod is not None:
         places = [tp.arange(n, device=query.device) for n in scores.shape]
         scores = _over_places(score_mod, True)(scores, *places)
     if block_mask is not None:
         scores = scores.masked_fill(~block_mask.mask, -math.inf)
-    weights = tp.softmax(scores, -1, dtype=tp.float32).nan_to_num(0.0) if block_mask is not None else scores.softmax(-1)
-    result = weights.to(value.dtype) @ value
-    return (result, tp.logsumexp(scores, -1)) if return_lse else result
+    weights = scores.softmax(-1) if block_mask is None else scores.softmax(-1).nan_to_num(0.0)
+    result = (weights @ value.to(wide)).to(value.dtype)
+    aux = AuxOutput(*_reduced(scores, return_aux or AuxRequest(lse=return_lse)))
+    return (result, aux) if return_aux is not None else (result, aux.lse) if return_lse else result
+
+
+def _reduced(scores: Tensor, wanted: AuxRequest) -> tuple[Tensor | None, Tensor | None]:
+    return scores.logsumexp(-1) if wanted.lse else None, scores.detach().amax(-1) if wanted.max_scores else None

@@ -564,8 +564,9 @@ class TestCase(unittest.TestCase):
         if not first > second:
             self.assertAlmostEqual(first, second, places, msg, delta)
 
-    def assertExpectedInline(self, actual: str, expect: str, skip: int = 0, **options: Any) -> None:
-        """A text is the one that is written in the test; without comments or empty lines if options say so."""
+    def assertExpectedInline(self, actual: Any, expect: str, skip: int = 0, **options: Any) -> None:
+        """What is printed of a value is what is written in the test; without comments or empty lines if options say so."""
+        actual = str(actual)
         lines = actual.splitlines()
         if options.get("ignore_comments"):
             lines = [line for line in lines if not line.lstrip().startswith("#")]

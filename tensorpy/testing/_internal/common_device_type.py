@@ -425,7 +425,7 @@ def _endings(variant: Variant, test: Function, kind: str) -> Iterable[tuple[str,
 def _called_on_device(test: Function) -> Callable[[Any, Function], Any]:
     """What calls a test's method of a case with the device, or with all of a kind, wherever the test has the argument.
 
-    A test without one is a test of each device's class all the same; what takes any arguments is given the device first.
+    A test without one is a test of each device's class all the same; one of any arguments is given the device first.
     """
     named = inspect.signature(test).parameters
     if "device" in named:

@@ -565,7 +565,7 @@ class TestCase(unittest.TestCase):
             self.assertAlmostEqual(first, second, places, msg, delta)
 
     def assertExpectedInline(self, actual: Any, expect: str, skip: int = 0, **options: Any) -> None:
-        """What is printed of a value is what is written in the test; without comments or empty lines if options say so."""
+        """What is printed of a value is the test's text; without comments or empty lines if options say so."""
         actual = str(actual)
         lines = actual.splitlines()
         if options.get("ignore_comments"):

@@ -333,7 +333,7 @@ def pr_curve_raw(
 
 def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:
     at_most = min(num_thresholds, 127)
-    return pr_curve_raw(tag, *compute_curve(labels, predictions, at_most, weights), at_most)
+    return pr_curve_raw(tag, *compute_curve(labels, predictions, at_most, weights), num_thresholds=at_most)
 
 
 def compute_curve(labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:

@@ -22,6 +22,7 @@ from tensorpy.export.graph_signature import (
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.nn import Module
+from tensorpy.nn.parameter import Parameter
 
 __all__ = ["CallSpec", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
 
@@ -196,6 +197,16 @@ class ExportedProgram:
         own = ModuleCallSignature([], [], t.in_spec, t.out_spec, list(t.argument_names))
         return [ModuleCallEntry("", own), *(ModuleCallEntry(name) for name in t.module_names)]
 
+    def _kept(self) -> Iterator[InputSpec]:
+        """What the program keeps, under each of its names."""
+        specs = [s for s in self.graph_signature.input_specs if s.kind is not InputKind.USER_INPUT and s.target]
+        yield from specs
+        named = {spec.target for spec in specs}
+        for name, value in self.state_dict.items():
+            if name not in named:
+                kind = InputKind.PARAMETER if isinstance(value, Parameter) else InputKind.BUFFER
+                yield InputSpec(kind, TensorArgument(name), name, True)
+
     def _tensors(self, kind: InputKind) -> Iterator[tuple[str, Any]]:
         for spec in self.graph_signature.input_specs:
             if spec.kind is kind and spec.target is not None:
@@ -274,7 +285,11 @@ class ExportedProgram:
             graph.call_function(tp.ops.aten.copy_.default, (written, values[value]))
         graph.in_spec, graph.out_spec = self._traced.in_spec, self._traced.out_spec
         graph.output(own)
-        return _Unlifted(root, graph, "GraphModule")
+        made = _Unlifted(root, graph, "GraphModule")
+        for spec in self._kept():  # a GraphModule has what its graph names, and keeps every tensor as a buffer
+            kept = self.state_dict if spec.target in self.state_dict else self.constants
+            _put(made, spec, kept[str(spec.target)])
+        return made
 
     def run_decompositions(
         self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False
@@ -330,6 +345,7 @@ def _put(root: Any, spec: InputSpec, value: Any) -> None:
         if not isinstance(root._modules.get(part), Module):
             root.add_module(part, Module())
         root = root._modules[part]
+    root._buffers.pop(name, None)
     if spec.kind is InputKind.PARAMETER:
         root.register_parameter(name, value)
     elif spec.kind is InputKind.BUFFER:

@@ -419,3 +419,12 @@ def test_kernels_of_custom_operators_run_without_a_graph() -> None:
     assert total(x).requires_grad and total(x).item() == 3
     with pytest.raises(RuntimeError, match="derivative for tools::total is not implemented"):
         total(x).backward()
+
+
+def test_results_and_gradients_are_compared_together() -> None:
+    x, case = tp.tensor([1.0, 2.0], requires_grad=True), common.TestCase()
+    (result, constant), grads = common.outs_and_grads(lambda x: (x * x, 3), (x,), (x, 1))
+    assert (result.tolist(), constant, grads[0].tolist(), len(grads), x.grad) == ([1, 4], 3, [2, 4], 1, None)
+    common.compare_equal_outs_and_grads(case, lambda x: x * x, lambda x: x**2, (x,))
+    with pytest.raises(AssertionError):
+        common.compare_equal_outs_and_grads(case, lambda x: x * x, lambda x: x.detach() * x, (x,))

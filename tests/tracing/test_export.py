@@ -186,7 +186,7 @@ def test_the_signature_says_what_inputs_are() -> None:
     assert signature.parameters == ("weight",) and signature.buffers == signature.non_persistent_buffers == ("count",)
     assert signature.lifted_tensor_constants == ("constant",) and signature.user_inputs == ("x", 3, "more_0")
     assert signature.user_outputs == ("add_1", 2, "mul_3") and not signature.buffers_to_mutate
-    assert list(program.state_dict) == ["weight"] and set(program.constants) == {"count", "constant"}
+    assert list(program.state_dict) == ["weight", "same"] and set(program.constants) == {"count", "constant"}
     assert [p is module.weight for p in program.parameters()] == [True]
     assert program.module_call_graph[0].signature.forward_arg_names == ["x", "scale", "more"]
 

@@ -194,7 +194,7 @@ class _Builder:
             if above:
                 self._module(above)
             kept = program.state_dict if spec.target in program.state_dict else program.constants
-            _put(self.root, spec, self._own(kept[spec.target]))
+            _put(self.root, spec, self._own(kept[str(spec.target)]))
         for name, first in program._traced.module_aliases.items():
             above, _, last = name.rpartition(".")
             (self._module(above) if above else self.root).add_module(last, self._module(first))

@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import wait
@@ -127,10 +128,21 @@ class ProcessContext:
 
 def _start_at_once(processes: list[Any]) -> None:
     """Starts processes in a thread each: what they are sent is pickled meanwhile."""
-    from concurrent.futures import ThreadPoolExecutor
+    failures: list[BaseException] = []
 
-    with ThreadPoolExecutor(len(processes)) as starters:
-        list(starters.map(lambda process: process.start(), processes))
+    def start(process: Any) -> None:
+        try:
+            process.start()
+        except BaseException as error:
+            failures.append(error)
+
+    starters = [threading.Thread(target=start, args=(process,)) for process in processes]
+    for starter in starters:
+        starter.start()
+    for starter in starters:
+        starter.join()
+    if failures:
+        raise failures[0]
 
 
 def start_processes(

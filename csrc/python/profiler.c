@@ -147,7 +147,7 @@ static PyObject *events(PyObject *self TP_UNUSED, PyObject *o) {
 
 /* ---- ranges, threads, devices ---- */
 
-/* Of what a range is given, the tensors are described. */
+/* The tensors among a range's arguments are described. */
 static int describe(tp_profile_mark mark, PyObject *const *given, Py_ssize_t n) {
     tp_value *args = n < INT32_MAX ? PyMem_Calloc((size_t)n, sizeof *args) : NULL;
     if (!args) return PyErr_NoMemory(), -1;

@@ -574,5 +574,4 @@ def install() -> None:
     for take in (_gather_traceback, _symbolize_tracebacks):
         setattr(_C._profiler, take.__name__[1:], take)
     sys.modules["torch._C._profiler"] = _C._profiler
-    for part in ("_fft", "_linalg", "_nn", "_profiler", "_sparse", "_special"):
-        finder.watch(getattr(_C, part), f"torch._C.{part}")
+    finder.watch(_C._profiler, "torch._C._profiler")

@@ -81,6 +81,14 @@ class Node:
     def formulas(self) -> tuple[Formula, ...]:
         return tuple(f for f in self.entry.formulas if not f.non_differentiable)
 
+    @property
+    def in_order(self) -> list[Formula]:
+        """The formulas as a backward computes them: by the names of their arguments, as PyTorch's nodes do.
+
+        Modes and graphs of gradients see the calls in this order.
+        """
+        return sorted(self.formulas, key=lambda formula: ", ".join(formula.names))
+
     @cached_property
     def edges(self) -> tuple[CArgument, ...]:
         """The arguments that have a gradient, in schema order; a list stands for as many edges as it is long."""

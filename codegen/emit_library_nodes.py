@@ -103,7 +103,7 @@ def _backward(node: Node) -> str:
     if not node.returns_list and node.inputs:
         missing = " && ".join(f"!grads[{i}]" for i in range(node.inputs) if node.differentiable(i))
         out.append(f"if ({missing}) return 0;")
-    for formula in node.formulas:
+    for formula in node.in_order:
         wanted = " || ".join(wants(node, n, "record", COUNT) for n in formula.names)
         wanted = f"({wanted})" if len(formula.names) > 1 else wanted
         out.append(f"if ({wanted} && {name}_{'_'.join(formula.names)}(record, kept, grads, out) < 0) return -1;")

@@ -233,7 +233,7 @@ def _emit_apply(node: Node) -> str:
     elif node.inputs:
         missing = " && ".join(f"!grads[{i}]" for i in range(node.inputs) if node.differentiable(i))
         out.append(f"    if ({missing}) return 0;\n")
-    for formula in node.formulas:
+    for formula in node.in_order:
         wanted = " || ".join(wants(node, name) for name in formula.names)
         wanted = f"({wanted})" if len(formula.names) > 1 else wanted
         function = f"{node.name}_{'_'.join(formula.names)}"

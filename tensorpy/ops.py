@@ -216,10 +216,14 @@ def _method_of(name: str, method: str) -> Any:
     return call
 
 
+_OF_PYTORCH = os.fspath(Path(__file__).resolve().parent / "lib" / "libtorch")  # how their paths begin
+
+
 def load_library(path: str | os.PathLike[str]) -> None:
     """Loads a shared object of operators, kernels or devices (docs/extending); all of it is there then, or nothing.
 
-    One that is loaded already is left as it is. OSError if it cannot be opened.
+    One that is loaded already is left as it is. OSError if it cannot be opened. For one of PyTorch's own,
+    which programs look for beside its package (`lib/libtorch_cpu.so`), there is nothing to load.
 
     Arguments:
         path: the library's path
@@ -228,6 +232,8 @@ def load_library(path: str | os.PathLike[str]) -> None:
         >>> tp.ops.load_library("mine.so")  # doctest: +SKIP
     """
     full = os.fspath(Path(path).resolve())
+    if full.startswith(_OF_PYTORCH) and not os.path.exists(full):
+        return
     try:
         names = _C._load_library(full)
     except RuntimeError as error:

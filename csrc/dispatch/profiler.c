@@ -191,12 +191,15 @@ static int64_t *describe_tensor(int64_t *w, const tp_tensor *t) {
     return t ? w + t->ndim : w;
 }
 
-static int64_t describe(tp_profile_thread *t, const tp_op *op, const tp_value *args) {
-    int64_t start = t->nwords, n = 0;
-    for (int i = 0; i < op->info->nargs; i++) n += words_of(&args[i]);
+/* Where the description starts that was added; -1 without memory. A head, where there is one, says how many they are.
+ */
+static int64_t describe(tp_profile_thread *t, const tp_value *args, int count, bool head) {
+    int64_t start = t->nwords, n = head;
+    for (int i = 0; i < count; i++) n += words_of(&args[i]);
     if (!grow((void **)&t->words, &t->words_capacity, start + n, sizeof *t->words)) return -1;
     int64_t *w = t->words + start;
-    for (int i = 0; i < op->info->nargs; i++) {
+    if (head) *w++ = tp_word(TP_WORD_LIST, 0, count);
+    for (int i = 0; i < count; i++) {
         bool list = args[i].tag == TP_TENSORS && args[i].tensors.size >= 0;
         tp_ints ints = ints_of(&args[i]);
         if (ints.size) {
@@ -214,6 +217,14 @@ static int64_t describe(tp_profile_thread *t, const tp_op *op, const tp_value *a
     }
     t->nwords = start + n;
     return start;
+}
+
+void tp_profile_describe(tp_profile_mark mark, const tp_value *args, int count) {
+    tp_profile *p;
+    tp_profile_thread *t = buffer_of_mark(mark, &p);
+    if (!t || !p->shapes) return;
+    int64_t shapes = describe(t, args, count, true);
+    t->events[mark.at].shapes = shapes;
 }
 
 static tp_tensors tensors_of(const tp_value *v) {
@@ -256,7 +267,7 @@ static int profile_operator(const tp_op *op, tp_keyset ks, tp_value *args, tp_va
     if (at < 0) return tp_redispatch_boxed(op, ks & TP_BELOW(Profiler), args, results);
     tp_profile_mark mark = {p->number, at};
     if (p->shapes) {
-        int64_t shapes = describe(t, op, args);
+        int64_t shapes = describe(t, args, op->info->nargs, false);
         t->events[at].shapes = shapes;
     }
     uint64_t first = p->next_sequence ? p->next_sequence() : 0;

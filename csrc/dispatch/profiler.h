@@ -21,7 +21,8 @@ typedef struct {
     int64_t sequence;     /* of the backward node that the call recorded, or that ran; -1: none */
     int64_t bytes;        /* by how much live memory grew, the host's */
     int64_t device_bytes; /* and that of all devices */
-    int64_t shapes;       /* where the arguments' description starts in `words`; -1: there is none */
+    int64_t shapes;       /* where the arguments' description starts in `words`, a range's after a list's word with
+                             their number; -1: there is none */
     void *stack;          /* what the profile's `stack` gave */
     int32_t parent;       /* the event that encloses it, or -1 */
     uint8_t kind;         /* tp_profiled_kind */
@@ -69,6 +70,8 @@ typedef struct {
 } tp_profile_mark;
 tp_profile_mark tp_profile_enter(tp_profiled_kind kind, const char *name, int64_t sequence);
 void tp_profile_leave(tp_profile_mark mark, int status);
+/* Notes what a range that is open was given, where the profile notes shapes. */
+void tp_profile_describe(tp_profile_mark mark, const tp_value *args, int count);
 /* What an event is made up of that is still open: ranges in it, one after the other, that fill the time since its begin
  * by their shares. Without shares there are none. */
 typedef struct {

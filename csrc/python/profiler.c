@@ -101,8 +101,9 @@ static PyObject *read_argument(const int64_t **w) {
 static PyObject *read_arguments(const tp_profile_thread *t, const tp_profile_event *e) {
     if (e->shapes < 0) Py_RETURN_NONE;
     const int64_t *w = t->words + e->shapes;
-    PyObject *tuple = PyTuple_New(e->op->info->nargs);
-    for (int i = 0; tuple && i < e->op->info->nargs; i++) {
+    Py_ssize_t n = e->op ? e->op->info->nargs : (Py_ssize_t)tp_word_count(*w++);
+    PyObject *tuple = PyTuple_New(n);
+    for (Py_ssize_t i = 0; tuple && i < n; i++) {
         PyObject *item = read_argument(&w);
         if (item) PyTuple_SET_ITEM(tuple, i, item);
         else Py_CLEAR(tuple);
@@ -146,11 +147,27 @@ static PyObject *events(PyObject *self TP_UNUSED, PyObject *o) {
 
 /* ---- ranges, threads, devices ---- */
 
-/* enter(name): a mark for leave. */
-static PyObject *enter(PyObject *self TP_UNUSED, PyObject *arg) {
-    const char *name = PyUnicode_AsUTF8(arg);
+/* The tensors among a range's arguments are described. */
+static int describe(tp_profile_mark mark, PyObject *const *given, Py_ssize_t n) {
+    tp_value *args = n < INT32_MAX ? PyMem_Calloc((size_t)n, sizeof *args) : NULL;
+    if (!args) return PyErr_NoMemory(), -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        bool is_tensor = tp_py_is_tensor(given[i]);
+        args[i] = (tp_value){.tag = is_tensor ? TP_TENSOR : TP_NONE};
+        if (is_tensor) args[i].tensor = tp_py_tensor_borrow(given[i]);
+    }
+    tp_profile_describe(mark, args, (int)n);
+    PyMem_Free(args);
+    return 0;
+}
+
+/* enter(name, *args): a mark for leave. */
+static PyObject *enter(PyObject *self TP_UNUSED, PyObject *const *args, Py_ssize_t nargs) {
+    const char *name =
+        nargs ? PyUnicode_AsUTF8(args[0]) : (PyErr_SetString(PyExc_TypeError, "enter() takes a name"), NULL);
     if (!name) return NULL;
     tp_profile_mark mark = tp_profile_enter(TP_PROFILED_RANGE, name, -1);
+    if (nargs > 1 && describe(mark, args + 1, nargs - 1) < 0) return NULL;
     return Py_BuildValue("KL", (unsigned long long)mark.profile, (long long)mark.at);
 }
 
@@ -197,7 +214,7 @@ static PyMethodDef functions[] = {
     {"start", start, METH_VARARGS, NULL},
     {"stop", stop, METH_O, NULL},
     {"events", events, METH_O, NULL},
-    {"enter", enter, METH_O, NULL},
+    {"enter", (PyCFunction)(void (*)(void))enter, METH_FASTCALL, NULL},
     {"leave", leave, METH_VARARGS, NULL},
     {"join", join, METH_NOARGS, NULL},
     {"now", now, METH_NOARGS, NULL},

@@ -575,3 +575,4 @@ def install() -> None:
     for take in (_gather_traceback, _symbolize_tracebacks):
         setattr(_C._profiler, take.__name__[1:], take)
     sys.modules["torch._C._profiler"] = _C._profiler
+    finder.watch(_C._profiler, "torch._C._profiler")

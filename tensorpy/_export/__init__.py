@@ -1,1 +1,4 @@
-"""What classes of tensors say to export: `wrappers`. `tensorpy.export` is what exports."""
+"""What export asks of operators and programs (`verifier`), and what classes of tensors say to it (`wrappers`).
+
+`tensorpy.export` is what exports.
+"""

@@ -60,6 +60,17 @@ def _profiler_enabled() -> bool:
     return bool(_C._get_dispatch_sets()[0] & _C._KEYS["Profiler"])
 
 
+def _record_function_with_args_enter(name: str, *args: Any) -> tuple[int, int]:
+    """Begins a range of a profile that is given tensors, whose shapes are noted; gives what ends it."""
+    mark: tuple[int, int] = _C._profiler.enter(name, *args)
+    return mark
+
+
+def _record_function_with_args_exit(mark: tuple[int, int]) -> None:
+    """Ends a range of a profile."""
+    _C._profiler.leave(*mark)
+
+
 def _grads_for(
     outputs: tuple[Tensor, ...], grads: Tensor | Sequence[Tensor | None] | None
 ) -> tuple[Tensor | None, ...]:

@@ -48,9 +48,11 @@ def _tensors(outputs: Any) -> list[Tensor]:
 
 
 def _numbers(t: Tensor) -> list[Any]:
-    """The elements of a tensor as Python numbers."""
-    flat = t.detach().reshape(-1).tolist()
-    return flat if isinstance(flat, list) else [flat]
+    """The elements of a tensor as Python numbers; a class that answers for its tensors is asked for each."""
+    flat = t.detach().reshape(-1)
+    if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return [flat[i].item() for i in range(flat.numel())]
+    return list(flat.tolist())
 
 
 def _checked_inputs(inputs: Any) -> tuple[tuple[Any, ...], list[int]]:

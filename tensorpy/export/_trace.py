@@ -126,6 +126,7 @@ class Traced:
         example_inputs: (args, kwargs)
         module_names: the names of the module's modules
         attributes: graphs of functions that control flow takes, by name
+        module_aliases: further names that modules have, with the first one of each
 
     Example:
         >>> from tensorpy.export._trace import Traced
@@ -146,6 +147,7 @@ class Traced:
     example_inputs: Any
     module_names: list[str] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
+    module_aliases: dict[str, str] = field(default_factory=dict)
 
     def ranges(self) -> dict[Any, ValueRanges]:
         """Between which numbers sizes lie that vary, by symbol.
@@ -275,6 +277,16 @@ def _attributes(module: Any) -> dict[int, str]:
             if isinstance(value, Tensor):
                 found.setdefault(id(value), f"{prefix}.{name}" if prefix else name)
     return found
+
+
+def _aliases(module: Any) -> dict[str, str]:
+    """The further names of modules that have several; not of those in them, which follow."""
+    first: dict[int, str] = {}
+    found: dict[str, str] = {}
+    for name, part in module.named_modules(remove_duplicate=False):
+        if first.setdefault(id(part), name) != name and name.rpartition(".")[0] not in found:
+            found[name] = first[id(part)]
+    return {name: of for name, of in found.items() if not any(name.startswith(f"{other}.") for other in found)}
 
 
 # ---- sizes ----
@@ -564,7 +576,8 @@ def _trace_once(
     order = [n.name for n in graph.nodes if n.op == "placeholder"]
     specs.sort(key=lambda spec: order.index(spec.arg.name))
     ends = [OutputSpec(OutputKind.USER_OUTPUT, argument_of(value), None) for value in written]
-    state = {e.target: e.value for e in lifted if e.kind is InputKind.PARAMETER or e.persistent}
+    kept = module.state_dict(keep_vars=True)
+    state = {name: value for name, value in _all_names(module).items() if name in kept}
     constants = {e.target: e.value for e in lifted if e.target not in state}
     values = {i: leaf for i, leaf in enumerate(leaves) if not isinstance(leaf, Tensor)}
     modules = [name for name, _ in module.named_modules() if name]
@@ -572,7 +585,7 @@ def _trace_once(
     _note_all(graph)
     traced = Traced(
         graph, env, in_spec, out_spec, given, inputs, sizes, values, state, constants, example, modules,
-        dict(recorder.constants),
+        dict(recorder.constants), _aliases(module),
     )  # fmt: skip
     return traced, ExportGraphSignature(specs, ends)
 
@@ -699,6 +712,6 @@ def functional(program: Any, table: dict[Any, Any]) -> tuple[Traced, list[tuple[
     _note_all(graph)
     made = Traced(
         graph, env, old.in_spec, old.out_spec, old.argument_names, old.leaf_names, old.sizes, old.values, old.state,
-        old.constants, old.example_inputs, old.module_names, dict(recorder.constants),
+        old.constants, old.example_inputs, old.module_names, dict(recorder.constants), old.module_aliases,
     )  # fmt: skip
     return made, written

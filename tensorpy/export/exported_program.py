@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorpy as tp
 from tensorpy._decomp import core_aten_decompositions
+from tensorpy._export.verifier import TrainingIRVerifier, Verifier
 from tensorpy.export._trace import Traced, argument_of, functional
 from tensorpy.export.graph_signature import (
     ExportGraphSignature,
@@ -21,6 +22,7 @@ from tensorpy.export.graph_signature import (
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.nn import Module
+from tensorpy.nn.parameter import Parameter
 
 __all__ = ["CallSpec", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
 
@@ -195,6 +197,16 @@ class ExportedProgram:
         own = ModuleCallSignature([], [], t.in_spec, t.out_spec, list(t.argument_names))
         return [ModuleCallEntry("", own), *(ModuleCallEntry(name) for name in t.module_names)]
 
+    def _kept(self) -> Iterator[InputSpec]:
+        """What the program keeps, under each of its names."""
+        specs = [s for s in self.graph_signature.input_specs if s.kind is not InputKind.USER_INPUT and s.target]
+        yield from specs
+        named = {spec.target for spec in specs}
+        for name, value in self.state_dict.items():
+            if name not in named:
+                kind = InputKind.PARAMETER if isinstance(value, Parameter) else InputKind.BUFFER
+                yield InputSpec(kind, TensorArgument(name), name, True)
+
     def _tensors(self, kind: InputKind) -> Iterator[tuple[str, Any]]:
         for spec in self.graph_signature.input_specs:
             if spec.kind is kind and spec.target is not None:
@@ -273,7 +285,11 @@ class ExportedProgram:
             graph.call_function(tp.ops.aten.copy_.default, (written, values[value]))
         graph.in_spec, graph.out_spec = self._traced.in_spec, self._traced.out_spec
         graph.output(own)
-        return _Unlifted(root, graph, "GraphModule")
+        made = _Unlifted(root, graph, "GraphModule")
+        for spec in self._kept():  # a GraphModule has what its graph names, and keeps every tensor as a buffer
+            kept = self.state_dict if spec.target in self.state_dict else self.constants
+            _put(made, spec, kept[str(spec.target)])
+        return made
 
     def run_decompositions(
         self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False
@@ -299,15 +315,11 @@ class ExportedProgram:
         return ExportedProgram(traced, ExportGraphSignature(inputs, outputs), "ATEN")
 
     def validate(self) -> None:
-        """Checks that the graph is one, and has the inputs and outputs of the signature.
+        """Checks that the graph calls operators, and has the inputs and outputs of the signature.
 
-        Raises: RuntimeError.
+        Raises: RuntimeError (_export.verifier.SpecViolationError).
         """
-        self.graph.lint()
-        names = [node.name for node in self.graph.nodes if node.op == "placeholder"]
-        said = [spec.arg.name for spec in self.graph_signature.input_specs]
-        if names != said or len(self.graph.output_node().args[0]) != len(self.graph_signature.output_specs):
-            raise RuntimeError(f"the graph's inputs are {names}, its signature's {said}")
+        (Verifier if self.dialect == "ATEN" else TrainingIRVerifier)().check(self)
 
     def __str__(self) -> str:
         code = self.graph_module.print_readable(print_output=False)
@@ -333,6 +345,7 @@ def _put(root: Any, spec: InputSpec, value: Any) -> None:
         if not isinstance(root._modules.get(part), Module):
             root.add_module(part, Module())
         root = root._modules[part]
+    root._buffers.pop(name, None)
     if spec.kind is InputKind.PARAMETER:
         root.register_parameter(name, value)
     elif spec.kind is InputKind.BUFFER:

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorpy as tp
+from tensorpy._C import Tensor
 from tensorpy.export.exported_program import ExportedProgram, _Guards, _put
 from tensorpy.export.graph_signature import InputKind, OutputKind
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.interpreter import Interpreter
 from tensorpy.fx.node import Node, map_arg
 from tensorpy.nn import Module
+from tensorpy.nn.parameter import Parameter
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["FlatArgsAdapter", "InterpreterModule", "UnflattenedModule", "unflatten"]
@@ -179,6 +181,7 @@ class _Builder:
         for spec in program.graph_signature.input_specs:
             if spec.kind is not InputKind.USER_INPUT:
                 self.lifted[spec.arg.name] = str(spec.target)
+        self.own: dict[int, Any] = {}  # by what the program has
         self.texts: dict[str, list[tuple[str, str]]] = {}  # of a module: its graphs' texts, and what they are called
 
     def build(self) -> None:
@@ -186,16 +189,29 @@ class _Builder:
         program = self.program
         for name in program._traced.module_names:
             self._module(name)
-        for spec in program.graph_signature.input_specs:
-            if spec.kind is not InputKind.USER_INPUT and spec.target is not None:
-                above = spec.target.rpartition(".")[0]
-                if above:
-                    self._module(above)
-                kept = program.state_dict if spec.target in program.state_dict else program.constants
-                _put(self.root, spec, kept[spec.target])
+        for spec in program._kept():
+            above = str(spec.target).rpartition(".")[0]
+            if above:
+                self._module(above)
+            kept = program.state_dict if spec.target in program.state_dict else program.constants
+            _put(self.root, spec, self._own(kept[str(spec.target)]))
+        for name, first in program._traced.module_aliases.items():
+            above, _, last = name.rpartition(".")
+            (self._module(above) if above else self.root).add_module(last, self._module(first))
         for name, function in program._traced.attributes.items():
             setattr(self.root, name, function)
         self.root.graph = self._of_program()
+
+    def _own(self, value: Any) -> Any:
+        """The modules' own tensor for one of the program's: what they write the program does not see."""
+        if not isinstance(value, Tensor):
+            return value
+        if id(value) not in self.own:
+            made: Any = value.detach().clone()
+            if isinstance(value, Parameter):
+                made = Parameter(made, value.requires_grad)
+            self.own[id(value)] = made
+        return self.own[id(value)]
 
     def _module(self, name: str) -> Module:
         found: Any = self.root
@@ -298,6 +314,9 @@ class _Builder:
         target = self._placed(inner, call.name)
         args = tuple(self._inside(graph, values, node, above) for node in taken)
         made = graph.call_module(target[len(above) + 1 :] if above else target, args)
+        made.meta["val"] = tuple(node.meta.get("val") for node in given)
+        if len(given) == 1:
+            (made.meta["val"],) = made.meta["val"]
         for place, node in enumerate(given):
             values[node] = made if len(given) == 1 else graph.call_function(operator.getitem, (made, place))
             values[node].meta = dict(node.meta)

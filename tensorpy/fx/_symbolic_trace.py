@@ -349,6 +349,9 @@ class Tracer(TracerBase):
     ) -> tuple[Any, list[Any]]:
         """The function to call, and its arguments: placeholders, but for what `concrete_args` gives."""
         fn = inspect.unwrap(root_fn)
+        if (code := getattr(fn, "__code__", None)) is not None:
+            fields = ("co_name", "co_filename", "co_firstlineno")
+            self.graph._co_fields = {field: getattr(code, field) for field in fields}
         names, starred, defaults, given = _parameters_of(fn)
         args: list[Any] = []
         if is_module:

@@ -56,6 +56,7 @@ class Graph:
         self._insert: Callable[[Node], None] = self._root.prepend
         self._graph_namespace = Namespace()
         self._codegen = CodeGen()
+        self._co_fields: dict[str, Any] = {}  # where the function is that was traced
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self.owning_module = owning_module
         self.in_spec: TreeSpec | None = None

@@ -30,9 +30,12 @@ _numbers = itertools.count()
 _FREED = (0, 0.0, [""], "<freed>")  # an entry of linecache of a file that is not there: its checkcache drops it
 
 
-def _compile(code: PythonCode) -> Any:
-    """The function `forward` of a code, whose lines tracebacks show for as long as it lives."""
+def _compile(code: PythonCode, traced: dict[str, Any]) -> Any:
+    """The function `forward` of a code, whose lines tracebacks show for as long as it lives, and where the function is
+    that was traced."""
     file = f"<eval_with_key>.{next(_numbers)}"
+    if traced:
+        file += " from {co_filename}:{co_firstlineno} in {co_name}".format_map(traced)
     names = dict(code.globals)
     exec(compile(code.src, file, "exec"), names)
     function = names["forward"]
@@ -144,7 +147,7 @@ class GraphModule(Module):
         """Writes the code of the graph as it is now, and gives it."""
         code = self._graph.python_code("self")
         self._code = code.src
-        function = _compile(code)
+        function = _compile(code, self._graph._co_fields)
         type(self).forward = _restoring_grad_mode(function) if self._graph.switches_grad_mode() else function
         return code
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from typing import Any
 
+from tensorpy.multiprocessing.spawn import ENV_VAR_PARALLEL_START as ENV_VAR_PARALLEL_START
 from tensorpy.multiprocessing.spawn import ProcessContext as ProcessContext
 from tensorpy.multiprocessing.spawn import ProcessException as ProcessException
 from tensorpy.multiprocessing.spawn import ProcessExitedException as ProcessExitedException

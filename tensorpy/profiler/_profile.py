@@ -396,7 +396,8 @@ class record_function(ContextDecorator):
         return record_function(self.name, self.args)
 
     def __enter__(self) -> record_function:
-        self._marks.append(_profiler.enter(self.name))
+        given = () if self.args is None else (self.args,)
+        self._marks.append(_profiler.enter(self.name, *given))
         return self
 
     def __exit__(self, *unused: object) -> None:
@@ -404,10 +405,15 @@ class record_function(ContextDecorator):
 
 
 class _RecordFunctionFast(record_function):
-    """A range that may be entered often; what else is given with it is taken."""
+    """A range that may be entered often; of what is given with it the tensors' shapes are noted."""
 
     def __init__(self, name: str, input_values: Any = None, keyword_values: Any = None) -> None:
         super().__init__(name)
+        self._given = (*(input_values or ()), *(keyword_values or {}).values())
+
+    def __enter__(self) -> record_function:
+        self._marks.append(_profiler.enter(self.name, *self._given))
+        return self
 
 
 class _ExperimentalConfig:

@@ -99,3 +99,29 @@ def test_tangents_of_eigenvectors_along_any_matrix(uplo: str) -> None:
         found[-1] += [t.func.jvp(lambda x, t=t: t.linalg.eigvalsh(x, uplo), (a,), (along,))[1].tolist()]
     for mine, theirs in zip(*found, strict=True):
         assert mine == pytest.approx(theirs)
+
+
+def test_a_node_computes_gradients_in_the_order_of_its_arguments_names() -> None:
+    """Modes and graphs see the calls of a backward: `mat2` of a product before `self`."""
+    from tensorpy.utils._python_dispatch import TorchDispatchMode
+
+    class Sizes(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            if func._opname in ("mm", "bmm", "mul", "dot"):
+                seen.append(tuple(result.shape))
+            return result
+
+    seen: list[tuple[int, ...]] = []
+    calls = {
+        "mm": [(tp.mm, (2, 3), (3, 4)), [(3, 4), (2, 3)]],
+        "bmm": [(tp.bmm, (1, 2, 3), (1, 3, 4)), [(1, 3, 4), (1, 2, 3)]],
+        "addmm": [(tp.addmm, (2, 4), (2, 3), (3, 4)), [(2, 3), (3, 4)]],
+    }
+    for (function, *sizes), expected in calls.values():
+        tensors = [tp.ones(s, requires_grad=True) for s in sizes]
+        y = function(*tensors).sum()
+        seen.clear()
+        with Sizes():
+            tp.autograd.grad(y, tensors)
+        assert seen == expected

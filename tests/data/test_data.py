@@ -585,6 +585,46 @@ def test_how_a_process_ended_is_said(how: str, words: str) -> None:
     assert error.value.signal_name == ("SIGKILL" if how == "signal" else None)
 
 
+def _end_or_sleep(index: int, seconds: float) -> None:
+    if index == 0:
+        sys.exit(7)
+    time.sleep(seconds)
+
+
+@pytest.mark.parametrize("grace_period", [None, 5])
+def test_the_others_end_by_themselves_or_are_ended(grace_period: float | None, caplog: Any) -> None:
+    from tensorpy import multiprocessing
+
+    seconds = 30.0 if grace_period is None else 0.2
+    started = multiprocessing.start_processes(_end_or_sleep, (seconds,), 2, join=False, start_method="fork")
+    assert started is not None
+    with pytest.raises(multiprocessing.ProcessExitedException):
+        while not started.join(grace_period=grace_period):
+            pass
+    told = [f"Terminating process {started.processes[1].pid} via signal SIGTERM"] if grace_period is None else []
+    assert caplog.messages == told and not any(process.is_alive() for process in started.processes)
+
+
+class _Slow:
+    def __call__(self, index: int) -> None:
+        pass
+
+    def __getstate__(self) -> dict[str, Any]:
+        time.sleep(0.5)
+        return {}
+
+
+def test_a_server_starts_processes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorpy import multiprocessing
+
+    monkeypatch.setenv(multiprocessing.ENV_VAR_PARALLEL_START, "1")
+    begin = time.monotonic()
+    started = multiprocessing.start_processes(_Slow(), nprocs=6, join=False, start_method="forkserver")
+    assert started is not None and time.monotonic() - begin < 0.5 * 6
+    while not started.join():
+        pass
+
+
 def test_programs_say_how_samples_of_their_types_are_put_together() -> None:
     from tensorpy.utils.data._utils.collate import collate, default_collate, default_collate_fn_map
 

@@ -82,6 +82,37 @@ def test_modules_that_are_called() -> None:
     assert seen == [{"Global", "Model", "Model.inner"}] and tracker.parents == {"Global"}
 
 
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_modules_whose_gradients_are_computed(checkpointed: bool) -> None:
+    from tensorpy.utils.checkpoint import checkpoint
+    from tensorpy.utils.module_tracker import ModuleTracker
+
+    seen: list[tuple[set[str], bool]] = []
+
+    class Inner(tp.nn.Module):
+        def forward(self, x: tp.Tensor) -> tp.Tensor:
+            y = x.sin()
+            y.register_hook(lambda grad: seen.append((set(tracker.parents), tracker.is_bw)))
+            return y.cos()
+
+    class Model(tp.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = Inner(), Inner()
+
+        def forward(self, x: dict[str, tp.Tensor]) -> list[tp.Tensor]:
+            return [self.b(self.a(x["x"]))]
+
+    model = Model()
+    for times in (1, 2):
+        with ModuleTracker() as tracker:
+            x = {"x": tp.ones(2, requires_grad=True)}
+            (y,) = checkpoint(model, x, use_reentrant=False) if checkpointed else model(x)
+            y.sum().backward()
+            assert tracker.parents == {"Global"} and not tracker.is_bw
+        assert seen[-2:] == [({"Global", "Model", f"Model.{n}"}, True) for n in "ba"] and len(seen) == 2 * times
+
+
 def test_functions_on_a_device() -> None:
     from tensorpy.utils._device import DeviceContext, set_device
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import subprocess
 import sys
 import wave
@@ -262,3 +263,61 @@ def test_without_the_package() -> None:
         "else:\n    sys.exit(1)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "int64", "bool"])
+@pytest.mark.parametrize("sizes", [(), (0,), (2, 3)])
+def test_tensors_are_read_back(dtype: str, sizes: tuple[int, ...]) -> None:
+    from tensorboard.util.tensor_util import make_ndarray
+
+    from tensorpy.utils.tensorboard import summary
+
+    values = (tp.arange(6)[: math.prod(sizes)].reshape(sizes) % 2).to(getattr(tp, dtype))
+    (value,) = summary.tensor_proto("x", values).value
+    assert value.tag == "x" and value.metadata.plugin_data.plugin_name == "tensor"
+    got = make_ndarray(value.tensor)
+    assert got.shape == sizes and np.array_equal(got.astype(float), values.double().numpy())
+
+
+def test_pairs_of_tensors_of_complex_numbers_and_bits_of_halves() -> None:
+    from tensorpy.utils.tensorboard import summary
+
+    (value,) = summary.tensor_proto("x", tp.tensor([1 + 2j, 3 - 4j])).value
+    assert list(value.tensor.scomplex_val) == [1, 2, 3, -4]
+    (value,) = summary.tensor_proto("x", tp.tensor([1.5, -2.0], dtype=tp.bfloat16)).value
+    assert list(value.tensor.half_val) == [0x3FC0, 0xC000] and value.tensor.dtype == 14  # DT_BFLOAT16
+    assert [summary.int_to_half(summary.half_to_int(x)) for x in (0.0, -1.5, 6e4)] == [0.0, -1.5, 60000.0]
+
+
+def test_a_graph_is_of_a_call_that_works_and_changes_nothing() -> None:
+    from tensorpy.utils.tensorboard._pytorch_graph import graph
+
+    class Named(tp.nn.Module):
+        def forward(self, x: tp.Tensor) -> Any:
+            return {"y": x + 1}
+
+    model = tp.nn.Sequential(tp.nn.Linear(3, 3), tp.nn.BatchNorm1d(3))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    made, about = graph(model, tp.ones(2, 3))
+    assert [node.op for node in made.node][1:3] == ["Linear", "BatchNorm1d"] and model.training and model[1].training
+    assert all(tp.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert about.step_stats.dev_stats[0].device == "/device:CPU:0"
+    with pytest.raises(RuntimeError, match="use_strict_trace"):
+        graph(Named(), tp.ones(2))
+    graph(Named(), tp.ones(2), use_strict_trace=False)
+    with pytest.raises(RuntimeError):
+        graph(tp.nn.Linear(3, 5), tp.ones(1, 9))
+
+
+def test_pictures_of_any_order_of_letters_and_videos_side_by_side() -> None:
+    from tensorpy.utils.tensorboard._convert_np import make_np
+    from tensorpy.utils.tensorboard._utils import _prepare_video, convert_to_HWC
+
+    picture = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    assert np.array_equal(convert_to_HWC(picture, "HCW"), picture.transpose(0, 2, 1))
+    assert convert_to_HWC(picture[0], "hw").shape == (3, 4, 3) and convert_to_HWC(picture, "nhw").dtype == np.uint8
+    frames = np.random.rand(3, 5, 3, 4, 2)
+    assert np.allclose(_prepare_video(frames).sum((1, 2, 3)), frames.sum((0, 2, 3, 4)))
+    assert make_np(3).shape == (1,) and make_np(tp.tensor(3)).shape == ()
+    with pytest.raises(NotImplementedError, match="dict"):
+        make_np({})

@@ -120,6 +120,10 @@ def test_a_library_that_fails_leaves_nothing(case: str) -> None:
 def test_no_library(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="cannot be opened"):
         tp.ops.load_library(tmp_path / "nothing.so")
+    beside = Path(tp.__file__).parent / "lib"
+    tp.ops.load_library(beside / "libtorchbind_test.so")
+    with pytest.raises(OSError, match="cannot be opened"):
+        tp.ops.load_library(beside / "nothing.so")
     (tmp_path / "empty.c").write_text("int nothing;")
     with pytest.raises(RuntimeError, match="is no library of tensorpy: it has no tensorpy_library_entry"):
         extension.load("empty", tmp_path / "empty.c")

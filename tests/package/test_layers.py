@@ -52,8 +52,8 @@ LAYERS = {
         _functorch.partitioners _dynamo.backends.common _inductor.decomposition
         _dynamo.test_case distributed.nn distributed.checkpoint distributed._composable distributed.fsdp
         distributed._tensor distributed.tensor distributed.timeline distributed.algorithms._checkpoint export
-        testing backends utils jit _jit_internal onnx hub mps mtia xpu __config__ _as_torch run cuda.memory
-        cuda.nccl cuda.streams
+        _export.verifier testing backends utils jit _jit_internal onnx hub mps mtia xpu __config__ _as_torch run
+        cuda.memory cuda.nccl cuda.streams
     """,
 }
 

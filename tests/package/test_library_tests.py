@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import unittest
 from collections import deque
@@ -144,6 +145,34 @@ def test_a_test_without_an_argument_for_its_device_is_one_of_each_device_all_the
         "test_dtype_cpu_float32": True,
         "test_device_cpu": True,
     }
+
+
+def test_the_device_is_given_wherever_a_test_has_the_argument() -> None:
+    class with_layouts(on_devices._TestParametrizer):
+        def _parametrize_test(self, test: Any, generic_cls: type, device_cls: Any) -> Any:
+            @functools.wraps(test)
+            def called(self: Any, layout: str, device: str, size: int) -> Any:
+                return test(self, layout, device, size, [layout])
+
+            yield called, "strided", {"layout": "strided"}, lambda _: []
+
+    class OfDevices(common.TestCase):
+        @with_layouts()
+        @common.parametrize("size", [1, 2])
+        def test_behind(self, layout: str, device: str, size: int, samples: list[str]) -> None:
+            assert (layout, device, samples) == ("strided", "cpu", ["strided"]) and size in (1, 2)
+
+        @on_devices.deviceCountAtLeast(1)
+        def test_all(self, devices: list[str]) -> None:
+            assert devices == ["cpu"]
+
+        def test_any(self, *arguments: Any) -> None:
+            assert arguments == ("cpu",)
+
+    scope: dict[str, Any] = {}
+    on_devices.instantiate_device_type_tests(OfDevices, scope, only_for="cpu")
+    names = ["test_behind_strided_size_1_cpu", "test_behind_strided_size_2_cpu", "test_all_cpu", "test_any_cpu"]
+    assert results(scope["OfDevicesCPU"]) == dict.fromkeys(names, True)
 
 
 def test_swapped_parameters_are_set_for_the_test_alone() -> None:
@@ -390,3 +419,12 @@ def test_kernels_of_custom_operators_run_without_a_graph() -> None:
     assert total(x).requires_grad and total(x).item() == 3
     with pytest.raises(RuntimeError, match="derivative for tools::total is not implemented"):
         total(x).backward()
+
+
+def test_results_and_gradients_are_compared_together() -> None:
+    x, case = tp.tensor([1.0, 2.0], requires_grad=True), common.TestCase()
+    (result, constant), grads = common.outs_and_grads(lambda x: (x * x, 3), (x,), (x, 1))
+    assert (result.tolist(), constant, grads[0].tolist(), len(grads), x.grad) == ([1, 4], 3, [2, 4], 1, None)
+    common.compare_equal_outs_and_grads(case, lambda x: x * x, lambda x: x**2, (x,))
+    with pytest.raises(AssertionError):
+        common.compare_equal_outs_and_grads(case, lambda x: x * x, lambda x: x.detach() * x, (x,))

@@ -12,6 +12,7 @@ import pytest
 import tensorpy as tp
 from tensorpy import nn
 from tensorpy._dynamo.exc import UserError
+from tensorpy._export.verifier import SpecViolationError
 from tensorpy.export import Dim, ExportedProgram, export
 from tensorpy.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from tensorpy.fx.passes.utils.source_matcher_utils import check_subgraphs_connected, get_source_partitions
@@ -64,6 +65,83 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], Any, Any, Any]] = {
 }
 
 
+def _spoil_operator(program: Any) -> None:
+    next(n for n in program.graph.nodes if n.target is tp.ops.aten.add.Tensor).target = tp.ops.aten.add_.Tensor
+
+
+def _spoil_branch(program: Any) -> None:
+    for node in program.graph_module.true_graph_0.graph.nodes:
+        node.target = tp.ops.aten.add_.Tensor if node.target is tp.ops.aten.add.Tensor else node.target
+
+
+def _spoil_function(program: Any) -> None:
+    next(n for n in program.graph.nodes if n.target is tp.ops.aten.add.Tensor).target = tp.add
+
+
+def _spoil_parameter(program: Any) -> None:
+    del program.state_dict["p"]
+
+
+def _spoil_type(program: Any) -> None:
+    program.state_dict["p"] = tp.ones(2)
+
+
+def _spoil_buffer(program: Any) -> None:
+    program.state_dict["free"] = tp.ones(2)
+
+
+def _spoil_constant(program: Any) -> None:
+    del program.constants["c"]
+
+
+def _spoil_name(program: Any) -> None:
+    program.graph_signature.input_specs[-1].arg.name = "other"
+
+
+def _spoil_inputs(program: Any) -> None:
+    program.graph_signature.input_specs.pop()
+
+
+def _spoil_outputs(program: Any) -> None:
+    program.graph_signature.output_specs.pop()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (_spoil_operator, "not functional"),
+        (_spoil_branch, "not functional"),
+        (_spoil_function, "not an allowed operator"),
+        (_spoil_parameter, "p is not in the state dict"),
+        (_spoil_type, "not an instance of torch.nn.Parameter"),
+        (_spoil_buffer, "is in the state dict"),
+        (_spoil_constant, "constants dictionary"),
+        (_spoil_name, "its signature has other"),
+        (_spoil_inputs, "Number of input nodes"),
+        (_spoil_outputs, "Number of output nodes"),
+    ],
+    ids=lambda f: getattr(f, "__name__", ""),
+)
+def test_what_is_no_program_is_said(spoil: Callable[[Any], None], message: str) -> None:
+    class Program(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.p, self.c = nn.Parameter(tp.ones(2)), tp.ones(2)
+            self.register_buffer("free", tp.ones(2), persistent=False)
+
+        def forward(self, x: tp.Tensor) -> tp.Tensor:
+            y = x + self.p * self.free * self.c
+            return tp.cond(y.sum() > 2, lambda y: y + 1, lambda y: y - 1, (y,))
+
+    program = export(Program(), (tp.ones(2),))
+    program.validate()
+    program = program.run_decompositions({})
+    program.validate()
+    spoil(program)
+    with pytest.raises(SpecViolationError, match=message):
+        program.validate()
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_a_module_of_the_program_does_what_the_module_does(name: str, decomposed: bool) -> None:
@@ -108,7 +186,7 @@ def test_the_signature_says_what_inputs_are() -> None:
     assert signature.parameters == ("weight",) and signature.buffers == signature.non_persistent_buffers == ("count",)
     assert signature.lifted_tensor_constants == ("constant",) and signature.user_inputs == ("x", 3, "more_0")
     assert signature.user_outputs == ("add_1", 2, "mul_3") and not signature.buffers_to_mutate
-    assert list(program.state_dict) == ["weight"] and set(program.constants) == {"count", "constant"}
+    assert list(program.state_dict) == ["weight", "same"] and set(program.constants) == {"count", "constant"}
     assert [p is module.weight for p in program.parameters()] == [True]
     assert program.module_call_graph[0].signature.forward_arg_names == ["x", "scale", "more"]
 

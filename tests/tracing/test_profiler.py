@@ -684,3 +684,20 @@ def test_a_profiler_begins_once() -> None:
         tp.ones(2).sum()
     with pytest.raises(RuntimeError, match="not reentrant"):
         p.__enter__()
+
+
+@pytest.mark.parametrize("shapes", [False, True])
+def test_a_range_says_what_it_was_given(shapes: bool) -> None:
+    x = tp.ones(3, 4)
+    with profile(record_shapes=shapes) as p:
+        with record_function("text", "1, 2"), record_function("nothing"):
+            mark = tp.autograd._record_function_with_args_enter("all", 1, 2.5, [x, x], "a", x, x[0])
+            x + 1
+            tp.autograd._record_function_with_args_exit(mark)
+        with tp._C._profiler._RecordFunctionFast("fast", [x, 3], {"y": x[0]}):
+            pass
+    found = {event.name: event.input_shapes for event in p.events()}
+    given = {"text": [[]], "all": [[], [], [], [], [3, 4], [4]], "fast": [[3, 4], [], [4]], "nothing": []}
+    assert {name: found[name] for name in given} == (given if shapes else {name: [] for name in given})
+    mark = tp.autograd._record_function_with_args_enter("no profile", x)
+    tp.autograd._record_function_with_args_exit(mark)

@@ -400,3 +400,18 @@ def test_what_decorates_a_function_is_traced_with_it() -> None:
 
 def test_modules_that_take_anything_leave_no_annotation() -> None:
     assert "Any" not in fx.symbolic_trace(tp.nn.Sequential(tp.nn.Linear(2, 2))).code
+
+
+def test_a_trace_says_which_function_it_is_of() -> None:
+    class Traced(tp.nn.Module):
+        def forward(self, x: tp.Tensor) -> tp.Tensor:
+            return x * 2
+
+    made = fx.symbolic_trace(Traced())
+    code = type(made).forward.__code__
+    assert re.fullmatch(rf"<eval_with_key>\.\d+ from {re.escape(__file__)}:\d+ in forward", code.co_filename)
+    made.graph.eliminate_dead_code()
+    made.recompile()
+    assert "in forward" in type(made).forward.__code__.co_filename
+    again = fx.GraphModule(made, copy.deepcopy(made.graph))
+    assert again(tp.ones(1)).tolist() == pickle.loads(pickle.dumps(made))(tp.ones(1)).tolist() == [2]

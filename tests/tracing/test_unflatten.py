@@ -71,7 +71,7 @@ def test_calls_and_weights_that_are_shared() -> None:
     calls = [node.target for node in made.graph.nodes if node.op == "call_module"]
     assert calls == ["layer", "grows", "layer", "grows@1", "tied"]
     assert dict(made.named_parameters()).keys() == dict(module.named_parameters()).keys()
-    assert made.layer.weight is module.layer.weight
+    assert made.layer.weight is made.tied.weight and made.layer.weight is not module.layer.weight
     tp.testing.assert_close(made.layer(x), module.layer(x))
     tp.testing.assert_close(made.grows.inner(x), module.grows.inner(x))
     with pytest.raises(RuntimeError, match="never called"):
@@ -121,3 +121,49 @@ def test_an_adapter_takes_other_arguments() -> None:
         unflatten(export(Sum(), (tp.ones(2), tp.ones(2))), FlatArgsAdapter())(tp.zeros(2))
     with pytest.raises(TypeError, match="ExportedProgram"):
         unflatten(made)  # type: ignore[arg-type]
+
+
+class Named(nn.Module):
+    """Modules and tensors of several names, buffers that are written, and what is no part of the state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.b.weight = self.a.weight
+        self.again, self.plain = self.a, tp.ones(2)
+        self.register_buffer("count", tp.ones(2))
+        self.register_buffer("free", tp.ones(1), persistent=False)
+
+    def forward(self, x: tp.Tensor) -> tp.Tensor:
+        self.count.add_(1)
+        return self.again(self.b(self.a(x))) + self.count + self.plain + self.free
+
+
+def test_every_name_of_a_tensor_or_module_is_there() -> None:
+    module = Named()
+    program = export(module, (tp.ones(1, 2),))
+    assert list(program.state_dict) == [
+        "a.weight", "a.bias", "b.weight", "b.bias", "again.weight", "again.bias", "count",
+    ]  # fmt: skip
+    assert sorted(program.constants) == ["free", "plain"]
+    made, own = unflatten(program), program.module()
+    names = [name for name, _ in module.named_modules(remove_duplicate=False)]
+    assert [name for name, _ in made.named_modules(remove_duplicate=False)] == names
+    assert made.again is made.a and made.b.weight is made.a.weight
+    for other in (made, own):
+        assert other.state_dict().keys() == module.state_dict().keys()
+        assert "free" in dict(other.named_buffers()) and "plain" not in dict(other.named_buffers())
+    assert all(node.meta.get("val") is not None for node in made.graph.nodes if node.op != "output")
+
+
+def test_what_modules_write_the_program_does_not_see() -> None:
+    module, x = Named(), tp.ones(1, 2)
+    program = export(module, (x,))
+    made, own = unflatten(program), program.module()
+    expected = copy.deepcopy(module)(x)
+    tp.testing.assert_close(own(x), expected)
+    assert program.state_dict["count"] is own.count and made.count.tolist() == [1, 1]
+    tp.testing.assert_close(made(x), expected)
+    assert made.count.tolist() == [2, 2] and program.state_dict["count"].tolist() == [2, 2]
+    made.a.weight.data.zero_()
+    assert bool((program.state_dict["a.weight"] != 0).any())

@@ -422,15 +422,24 @@ def _endings(variant: Variant, test: Function, kind: str) -> Iterable[tuple[str,
     return _dtypes_of(test, kind)
 
 
-def _takes_device(test: Function) -> bool:
-    """Whether a test has an argument for its device: one without is a test of each device's class all the same."""
+def _called_on_device(test: Function) -> Callable[[Any, Function], Any]:
+    """What calls a test's method of a case with the device, or with all of a kind, wherever the test has the argument.
+
+    A test without one is a test of each device's class all the same; one of any arguments is given the device first.
+    """
     named = inspect.signature(test).parameters
-    return "device" in named or "devices" in named or any(one.kind == one.VAR_POSITIONAL for one in named.values())
+    if "device" in named:
+        return lambda case, method: method(case, device=case.get_primary_device())
+    if "devices" in named:
+        return lambda case, method: method(case, devices=case.get_all_devices())
+    if any(one.kind == one.VAR_POSITIONAL for one in named.values()):
+        return lambda case, method: method(case, case.get_primary_device())
+    return lambda case, method: method(case)
 
 
 def _methods(key: str, test: Function, place: Place) -> Iterator[tuple[str, Function]]:
     kind = place.device.device_type
-    takes_device = _takes_device(test)
+    called = _called_on_device(test)
     for variant in variants_of(test, place):
         for ending, arguments in _endings(variant, test, kind):
             name = "_".join(part for part in (key, variant.name, kind, ending) if part)
@@ -439,7 +448,7 @@ def _methods(key: str, test: Function, place: Place) -> Iterator[tuple[str, Func
             method = bound(test, decorated(test, variant._replace(arguments=whole), whole))
 
             def run(self: Any, method: Function = method) -> Any:
-                return method(self, self.get_primary_device()) if takes_device else method(self)
+                return called(self, method)
 
             vars(run).update(vars(method))  # what decorators note, as unittest's do
             run.__name__, run.__doc__ = name, test.__doc__

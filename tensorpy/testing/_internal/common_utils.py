@@ -49,6 +49,7 @@ from tensorpy.testing._internal.helpers import (
     TrackedInput,
     TrackedInputIter,
     clear_tracked_input,
+    compare_equal_outs_and_grads,
     enable_profiling_mode,
     enable_profiling_mode_for_profiling_tests,
     extract_test_fn,
@@ -58,6 +59,7 @@ from tensorpy.testing._internal.helpers import (
     get_tracked_input,
     make_fullrank_matrices_with_distinct_singular_values,
     mock_wrapper,
+    outs_and_grads,
     random_well_conditioned_matrix,
     retry_on_connect_failures,
     set_warn_always_context,
@@ -82,12 +84,12 @@ from tensorpy.testing._utils import freeze_rng_state
 __all__ = [
     "DeterministicGuard", "LazyVal", "ProfilingMode", "SwapTensorsGuard", "TemporaryDirectoryName",
     "TemporaryFileName", "TestCase", "TrackedInput", "TrackedInputIter", "_TestParametrizer", "bytes_to_scalar",
-    "clear_tracked_input", "decorateIf", "dtype_name", "enable_profiling_mode",
+    "clear_tracked_input", "compare_equal_outs_and_grads", "decorateIf", "dtype_name", "enable_profiling_mode",
     "enable_profiling_mode_for_profiling_tests", "extract_test_fn", "find_free_port", "find_library_location",
     "first_sample", "freeze_rng_state", "get_tensors_from", "get_tracked_input", "gradcheck", "gradgradcheck",
     "instantiate_parametrized_tests", "is_iterable", "is_iterable_of_tensors", "iter_indices", "load_tests",
     "make_fullrank_matrices_with_distinct_singular_values", "make_tensor", "markDynamoStrictTest", "mock_wrapper",
-    "noncontiguous_like", "numpy_to_torch_dtype", "numpy_to_torch_dtype_dict", "parametrize",
+    "noncontiguous_like", "numpy_to_torch_dtype", "numpy_to_torch_dtype_dict", "outs_and_grads", "parametrize",
     "raise_on_run_directly", "random_well_conditioned_matrix", "reparametrize", "retry_on_connect_failures",
     "run_tests", "set_default_dtype", "set_warn_always_context", "skipIfCrossRef", "skipIfNoCuteDSL",
     "skipIfNoLapack", "skipIfNoSciPy", "skipIfNoTritonDSL", "skipIfRocm", "skipIfTorchDynamo",
@@ -564,8 +566,9 @@ class TestCase(unittest.TestCase):
         if not first > second:
             self.assertAlmostEqual(first, second, places, msg, delta)
 
-    def assertExpectedInline(self, actual: str, expect: str, skip: int = 0, **options: Any) -> None:
-        """A text is the one that is written in the test; without comments or empty lines if options say so."""
+    def assertExpectedInline(self, actual: Any, expect: str, skip: int = 0, **options: Any) -> None:
+        """What is printed of a value is the test's text; without comments or empty lines if options say so."""
+        actual = str(actual)
         lines = actual.splitlines()
         if options.get("ignore_comments"):
             lines = [line for line in lines if not line.lstrip().startswith("#")]

@@ -18,6 +18,7 @@ from tensorpy import _C, __future__, linalg
 from tensorpy._C import Tensor
 from tensorpy._package.settings import is_warn_always_enabled, set_warn_always
 from tensorpy.random import manual_seed
+from tensorpy.utils._pytree import tree_leaves
 
 Function = Callable[..., Any]
 
@@ -275,3 +276,21 @@ def random_well_conditioned_matrix(
     real = _C.empty(0, dtype=dtype).abs().dtype
     values = _C.randn((*shape[:-2], min(shape[-2:])), dtype=real, device=device) * sigma + mean
     return u * values.unsqueeze(-2).to(dtype) @ vh
+
+
+def outs_and_grads(fn: Function, graph_inps: Any, inps: Any) -> tuple[Any, list[Tensor | None]]:
+    """What a function gives, and the gradients of the sum of all of it by the inputs, which keep none."""
+    results = fn(*graph_inps)
+    for result in tree_leaves(results):
+        if isinstance(result, Tensor) and result.requires_grad:
+            result.sum().backward(retain_graph=True)
+    tensors = [leaf for leaf in tree_leaves(inps) if isinstance(leaf, Tensor)]
+    grads = [leaf.grad for leaf in tensors]
+    for leaf in tensors:
+        leaf.grad = None
+    return results, grads
+
+
+def compare_equal_outs_and_grads(test: Any, m1: Function, m2: Function, inps: Any) -> None:
+    """Two functions give the same, and the same gradients."""
+    test.assertEqual(*(outs_and_grads(m, inps, inps) for m in (m1, m2)))

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorpy.utils.tensorboard.summary import array_of, grid_of, png
+from tensorpy.utils.tensorboard._convert_np import array_of
+from tensorpy.utils.tensorboard._utils import make_grid
+from tensorpy.utils.tensorboard.summary import png
 
 __all__ = ["write_embedding"]
 
@@ -33,7 +35,7 @@ def _sheet(images: Any) -> bytes:
     if len(values) < side * side:
         values = np.concatenate([values, np.zeros((side * side - len(values), *values.shape[1:]), values.dtype)])
     scale = 1 if values.dtype == np.uint8 else 255
-    pixels = np.clip(grid_of(values, side).astype(np.float32) * scale, 0, 255).astype(np.uint8)
+    pixels = np.clip(make_grid(values, side).astype(np.float32) * scale, 0, 255).astype(np.uint8)
     return png(np.ascontiguousarray(np.moveaxis(np.repeat(pixels, 3, 0) if len(pixels) == 1 else pixels, 0, -1)))
 
 

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy.utils.tensorboard._convert_np import array_of
+from tensorpy.utils.tensorboard._utils import convert_to_HWC
 
 __all__ = [
     "audio",
@@ -21,9 +24,12 @@ __all__ = [
     "histogram_raw",
     "hparams",
     "image",
+    "image_boxes",
     "mesh",
     "pr_curve",
+    "pr_curve_raw",
     "scalar",
+    "tensor_proto",
     "text",
 ]
 
@@ -34,14 +40,6 @@ def _proto(name: str) -> Any:
 
 def _plugin(name: str, module: str = "metadata") -> Any:
     return importlib.import_module(f"tensorboard.plugins.{name}.{module}")
-
-
-def array_of(value: Any) -> Any:
-    """A tensor, an array or a number as an array; NumPy has no bfloat16."""
-    if isinstance(value, Tensor):
-        value = value.detach().cpu()
-        value = (value.float() if value.dtype.itemsize == 2 and value.is_floating_point() else value).numpy()
-    return np.asarray(value)
 
 
 def _number(value: Any) -> Any:
@@ -57,41 +55,66 @@ def of(**value: Any) -> Any:
     return summary(value=[summary.Value(**value)])
 
 
-def tensor_proto(values: Any) -> Any:
-    """An array as a message, with the bytes of its elements."""
-    array = np.ascontiguousarray(array_of(values))
-    kinds = _proto("types")
-    names = {"f2": "HALF", "f4": "FLOAT", "f8": "DOUBLE", "i1": "INT8", "i2": "INT16", "i4": "INT32", "i8": "INT64"}
-    names |= {"u1": "UINT8", "u2": "UINT16", "b1": "BOOL", "c8": "COMPLEX64", "c16": "COMPLEX128"}
-    name = names.get(array.dtype.str[1:])
+_FIELDS = {  # by the dtype: TensorFlow's name, and the message's field of elements
+    "f2": ("HALF", "half_val"), "f4": ("FLOAT", "float_val"), "f8": ("DOUBLE", "double_val"),
+    "i1": ("INT8", "int_val"), "i2": ("INT16", "int_val"), "i4": ("INT32", "int_val"), "i8": ("INT64", "int64_val"),
+    "u1": ("UINT8", "int_val"), "u2": ("UINT16", "int_val"), "b1": ("BOOL", "bool_val"),
+    "c8": ("COMPLEX64", "scomplex_val"), "c16": ("COMPLEX128", "dcomplex_val"),
+}  # fmt: skip
+
+
+def half_to_int(f: float) -> int:
+    """The 16 bits of a number as float16."""
+    return int(np.float16(f).view(np.uint16))
+
+
+def int_to_half(i: int) -> float:
+    """The number that 16 bits are as float16."""
+    return float(np.uint16(i).view(np.float16))
+
+
+_HALVES = {_C.float16: "HALF", _C.bfloat16: "BFLOAT16"}
+
+
+def _holder(values: Any) -> Any:
+    """An array as a message, with its elements in the field of its dtype; those of 16-bit floats are their bits."""
+    half = _HALVES.get(values.dtype) if isinstance(values, Tensor) else None
+    array = array_of(values if half is None else values.detach().view(_C.int16))
+    name, field = (half, "half_val") if half else _FIELDS.get(array.dtype.str[1:], (None, ""))
     if name is None:
         raise ValueError(f"TensorBoard has no tensors of {array.dtype}")
+    flat = array.reshape(-1)
+    if field == "half_val":
+        flat = flat.view(np.uint16)
+    if array.dtype.kind == "c":
+        flat = flat.view(flat.real.dtype)  # real and imaginary parts by turns
     shape = _proto("tensor_shape").TensorShapeProto
-    sizes = shape(dim=[shape.Dim(size=n) for n in array.shape])
     return _proto("tensor").TensorProto(
-        dtype=getattr(kinds, f"DT_{name}"), tensor_shape=sizes, tensor_content=array.tobytes()
+        dtype=getattr(_proto("types"), f"DT_{name}"),
+        tensor_shape=shape(dim=[shape.Dim(size=n) for n in array.shape]),
+        **{field: flat.tolist()},
     )
 
 
-def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool = False) -> Any:
-    number = _number(value)
-    if not new_style:
-        return of(tag=tag, simple_value=number)
-    kinds, tensor = _proto("types"), _proto("tensor").TensorProto
-    if double_precision:
-        holder = tensor(dtype=kinds.DT_DOUBLE, double_val=[number])
-    else:
-        holder = tensor(dtype=kinds.DT_FLOAT, float_val=[number])
-    return of(tag=tag, tensor=holder, metadata=_plugin("scalar").create_summary_metadata("", ""))
-
-
-def tensor(tag: str, values: Any) -> Any:
+def tensor_proto(tag: str, tensor: Any) -> Any:
+    """A tensor's elements, sizes and dtype."""
     metadata = _proto("summary").SummaryMetadata
-    return of(
-        tag=tag,
-        tensor=tensor_proto(values),
-        metadata=metadata(plugin_data=metadata.PluginData(plugin_name="tensor")),
-    )
+    plugin = metadata.PluginData(plugin_name="tensor")
+    return of(tag=tag, tensor=_holder(tensor), metadata=metadata(plugin_data=plugin))
+
+
+def scalar(
+    name: str, tensor: Any, collections: Any = None, new_style: bool = False, double_precision: bool = False
+) -> Any:
+    number = _number(tensor)
+    if not new_style:
+        return of(tag=name, simple_value=number)
+    kinds, proto = _proto("types"), _proto("tensor").TensorProto
+    if double_precision:
+        holder = proto(dtype=kinds.DT_DOUBLE, double_val=[number])
+    else:
+        holder = proto(dtype=kinds.DT_FLOAT, float_val=[number])
+    return of(tag=name, tensor=holder, metadata=_plugin("scalar").create_summary_metadata("", ""))
 
 
 # ---- histograms ----
@@ -106,7 +129,7 @@ def growing_bins() -> list[float]:
     return [-b for b in reversed(bounds)] + [0.0] + bounds
 
 
-def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> Any:
+def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> Any:
     numbers = array_of(values).reshape(-1).astype(float)
     if numbers.size == 0:
         raise ValueError("The input has no element.")
@@ -121,19 +144,32 @@ def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> 
     first, last = filled[0], filled[-1]
     counts = np.append(counts[first - 1] if first else 0, counts[first : last + 1])  # an empty bin before the first one
     return histogram_raw(
-        tag, numbers.min(), numbers.max(), numbers.size, numbers.sum(), numbers.dot(numbers),
+        name, numbers.min(), numbers.max(), numbers.size, numbers.sum(), numbers.dot(numbers),
         bounds[first : last + 2].tolist(), counts.tolist(),
     )  # fmt: skip
 
 
 def histogram_raw(
-    tag: str, min: float, max: float, num: int, sum: float, sum_squares: float, limits: Any, counts: Any
+    name: str,
+    min: float,
+    max: float,
+    num: int,
+    sum: float,
+    sum_squares: float,
+    bucket_limits: Any,
+    bucket_counts: Any,
 ) -> Any:
     proto = _proto("summary").HistogramProto
     made = proto(
-        min=min, max=max, num=num, sum=sum, sum_squares=sum_squares, bucket_limit=list(limits), bucket=list(counts)
+        min=min,
+        max=max,
+        num=num,
+        sum=sum,
+        sum_squares=sum_squares,
+        bucket_limit=list(bucket_limits),
+        bucket=list(bucket_counts),
     )
-    return of(tag=tag, histo=made)
+    return of(tag=name, histo=made)
 
 
 # ---- pictures and sounds ----
@@ -153,39 +189,35 @@ def png(pixels: Any) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + data
 
 
-def grid_of(images: Any, columns: int = 8) -> Any:
-    """Images (N, C, H, W) side by side in rows."""
-    n, channels, height, width = images.shape
-    columns = min(n, columns)
-    rows = -(-n // columns)
-    made = np.zeros((channels, rows * height, columns * width), images.dtype)
-    for i, image_ in enumerate(images):
-        y, x = i // columns * height, i % columns * width
-        made[:, y : y + height, x : x + width] = image_
-    return made
+def _calc_scale_factor(tensor: Any) -> int:
+    """What makes bytes of a picture's numbers: floats are in [0, 1]."""
+    return 1 if array_of(tensor).dtype == np.uint8 else 255
 
 
 def pixels_of(value: Any, dataformats: str) -> Any:
     """Bytes as (height, width, 3 or 4), of floats in [0, 1] or bytes in the order that the letters say."""
-    values, letters = array_of(value), dataformats.upper()
-    if len(set(letters)) != len(letters):
-        raise AssertionError(f"the letters of {dataformats} have to differ")
-    if values.ndim != len(letters):
-        raise AssertionError(f"size of input tensor and input format are different: {values.shape}, {dataformats}")
-    scale = 1 if values.dtype == np.uint8 else 255
-    values = values.transpose([letters.index(c) for c in "NCHW" if c in letters])
-    if "N" in letters:
-        values = grid_of(values if "C" in letters else values[:, None])
-    elif "C" not in letters:
-        values = values[None]
-    values = np.moveaxis(values, 0, -1)
-    if values.shape[-1] == 1:
-        values = np.repeat(values, 3, -1)
-    return np.clip(values.astype(np.float32) * scale, 0, 255).astype(np.uint8)
+    values = array_of(value)
+    scale = _calc_scale_factor(values)
+    return np.clip(convert_to_HWC(values, dataformats).astype(np.float32) * scale, 0, 255).astype(np.uint8)
 
 
-def image(tag: str, value: Any, dataformats: str = "NCHW") -> Any:
-    return image_of_pixels(tag, pixels_of(value, dataformats))
+def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Any:
+    if rescale != 1:
+        raise NotImplementedError("image: a picture has the size that it has")
+    return image_of_pixels(tag, pixels_of(tensor, dataformats))
+
+
+def image_boxes(
+    tag: str,
+    tensor_image: Any,
+    tensor_boxes: Any,
+    rescale: float = 1,
+    dataformats: str = "CHW",
+    labels: Any = None,
+) -> Any:
+    if rescale != 1 or labels is not None:
+        raise NotImplementedError("image_boxes draws boxes alone, in the size that the picture has")
+    return image_of_pixels(tag, with_boxes(pixels_of(tensor_image, dataformats), tensor_boxes))
 
 
 def image_of_pixels(tag: str, pixels: Any) -> Any:
@@ -209,8 +241,8 @@ def with_boxes(pixels: Any, boxes: Any) -> Any:
     return pixels
 
 
-def audio(tag: str, value: Any, sample_rate: int = 44100) -> Any:
-    sound = np.clip(array_of(value).squeeze(), -1, 1)
+def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Any:
+    sound = np.clip(array_of(tensor).squeeze(), -1, 1)
     if sound.ndim != 1:
         raise AssertionError("input tensor should be 1 dimensional.")
     file = io.BytesIO()
@@ -232,21 +264,25 @@ def audio(tag: str, value: Any, sample_rate: int = 44100) -> Any:
 # ---- for plugins ----
 
 
-def text(tag: str, value: str) -> Any:
+def text(tag: str, text: str) -> Any:
     kinds, shape = _proto("types"), _proto("tensor_shape").TensorShapeProto
     holder = _proto("tensor").TensorProto(
         dtype=kinds.DT_STRING,
-        string_val=[value.encode()],
+        string_val=[text.encode()],
         tensor_shape=shape(dim=[shape.Dim(size=1)]),
     )
     return of(tag=f"{tag}/text_summary", tensor=holder, metadata=_plugin("text").create_summary_metadata("", ""))
 
 
-def hparams(settings: dict[str, Any], metrics: dict[str, Any], domains: dict[str, list[Any]] | None) -> tuple[Any, ...]:
+def hparams(
+    hparam_dict: dict[str, Any] | None = None,
+    metric_dict: dict[str, Any] | None = None,
+    hparam_domain_discrete: dict[str, list[Any]] | None = None,
+) -> tuple[Any, ...]:
     """What the experiment tries, that a session of it begins, and that it ends."""
     api, data, metadata = _plugin("hparams", "api_pb2"), _plugin("hparams", "plugin_data_pb2"), _plugin("hparams")
     start, infos = data.SessionStartInfo(), []
-    for name, value in settings.items():
+    for name, value in (hparam_dict or {}).items():
         if value is None:
             continue
         value = array_of(value)[()] if isinstance(value, Tensor) else value
@@ -259,11 +295,11 @@ def hparams(settings: dict[str, Any], metrics: dict[str, Any], domains: dict[str
             start.hparams[name].string_value, info.type = value, api.DATA_TYPE_STRING
         else:
             raise ValueError("value should be one of int, float, str, bool, or torch.Tensor")
-        for given in (domains or {}).get(name, ()):
+        for given in (hparam_domain_discrete or {}).get(name, ()):
             kind = "bool" if isinstance(given, bool) else "string" if isinstance(given, str) else "number"
             setattr(info.domain_discrete.values.add(), f"{kind}_value", given)
         infos.append(info)
-    measured = [api.MetricInfo(name=api.MetricName(tag=name)) for name in metrics]
+    measured = [api.MetricInfo(name=api.MetricName(tag=name)) for name in metric_dict or {}]
     parts = {
         metadata.EXPERIMENT_TAG: {"experiment": api.Experiment(hparam_infos=infos, metric_infos=measured)},
         metadata.SESSION_START_INFO_TAG: {"session_start_info": start},
@@ -275,18 +311,33 @@ def hparams(settings: dict[str, Any], metrics: dict[str, Any], domains: dict[str
     )
 
 
-def pr_curve(tag: str, rows: Any, num_thresholds: int) -> Any:
-    """Rows: true and false positives, true and false negatives, precision, recall, for each threshold."""
-    values = np.stack([array_of(row) for row in rows]).astype(np.float32)
+def pr_curve_raw(
+    tag: str,
+    tp: Any,
+    fp: Any,
+    tn: Any,
+    fn: Any,
+    precision: Any,
+    recall: Any,
+    num_thresholds: int = 127,
+    weights: Any = None,
+) -> Any:
+    """Counts of true and false positives, true and false negatives, precision and recall, for each threshold."""
+    values = np.stack([array_of(row) for row in (tp, fp, tn, fn, precision, recall)]).astype(np.float32)
     return of(
         tag=tag,
-        tensor=tensor_proto(values),
+        tensor=_holder(values),
         metadata=_plugin("pr_curve").create_summary_metadata(tag, "", num_thresholds),
     )
 
 
-def compared(labels: Any, predictions: Any, num_thresholds: int, weights: Any) -> Any:
-    """pr_curve's rows from labels and probabilities."""
+def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:
+    at_most = min(num_thresholds, 127)
+    return pr_curve_raw(tag, *compute_curve(labels, predictions, at_most, weights), num_thresholds=at_most)
+
+
+def compute_curve(labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:
+    """What pr_curve_raw takes, from labels and probabilities."""
     truth, scores = array_of(labels).reshape(-1) > 0, array_of(predictions).reshape(-1).astype(float)
     weight = np.ones(len(scores)) if weights is None else array_of(weights).reshape(-1).astype(float)
     at = np.floor(scores * (num_thresholds - 1)).astype(int)
@@ -316,9 +367,10 @@ def custom_scalars(layout: dict[str, dict[str, Sequence[Any]]]) -> Any:
     return of(tag=metadata.CONFIG_SUMMARY_TAG, tensor=holder, metadata=metadata.create_summary_metadata())
 
 
-def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any) -> Any:
+def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config_dict: Any) -> Any:
     import json
 
+    config = json.dumps(config_dict or {}, sort_keys=True)
     metadata, kinds = _plugin("mesh"), _plugin("mesh", "plugin_data_pb2").MeshPluginData
     given = [(kinds.VERTEX, vertices), (kinds.FACE, faces), (kinds.COLOR, colors)]
     there = [(kind, array_of(values)) for kind, values in given if values is not None]
@@ -328,9 +380,15 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any) -> Any:
         value=[
             summary.Value(
                 tag=metadata.get_instance_name(tag, kind),
-                tensor=tensor_proto(values.astype(np.float32)),
+                tensor=_holder(values.astype(np.float32)),
                 metadata=metadata.create_summary_metadata(
-                    tag, "", kind, bits, list(values.shape), "", json_config=json.dumps(config or {}, sort_keys=True)
+                    tag,
+                    "",
+                    kind,
+                    bits,
+                    list(values.shape),
+                    "",
+                    json_config=config,
                 ),
             )
             for kind, values in there

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorpy.utils.tensorboard import embedding, graph, summary
+from tensorpy.utils.tensorboard import _pytorch_graph, embedding, summary
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
@@ -158,7 +158,7 @@ class SummaryWriter:
         double_precision: bool = False,
     ) -> None:
         """A number."""
-        self._add(summary.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
+        self._add(summary.scalar(tag, scalar_value, None, new_style, double_precision), global_step, walltime)
 
     def add_scalars(
         self,
@@ -178,7 +178,7 @@ class SummaryWriter:
 
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
         """All elements of a tensor."""
-        self._add(summary.tensor(tag, tensor), global_step, walltime)
+        self._add(summary.tensor_proto(tag, tensor), global_step, walltime)
 
     def add_histogram(
         self,
@@ -242,7 +242,7 @@ class SummaryWriter:
         dataformats: str = "CHW",
     ) -> None:
         """A picture of bytes, or of floats from 0 to 1."""
-        self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
+        self._add(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_images(
         self,
@@ -253,7 +253,7 @@ class SummaryWriter:
         dataformats: str = "NCHW",
     ) -> None:
         """Several as one, side by side."""
-        self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
+        self._add(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_image_with_boxes(
         self,
@@ -267,10 +267,8 @@ class SummaryWriter:
         labels: Any = None,
     ) -> None:
         """A picture with the outlines of boxes (left, top, right, bottom); labels and another size are not drawn."""
-        if rescale != 1 or labels is not None:
-            raise NotImplementedError("add_image_with_boxes draws boxes alone, in the size that the picture has")
-        pixels = summary.with_boxes(summary.pixels_of(img_tensor, dataformats), box_tensor)
-        self._add(summary.image_of_pixels(tag, pixels), global_step, walltime)
+        made = summary.image_boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels)
+        self._add(made, global_step, walltime)
 
     def add_figure(
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
@@ -311,9 +309,7 @@ class SummaryWriter:
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
         """A model: its calls for these inputs, or its modules where no trace can be made of it."""
-        made = graph.graph_of(model, input_to_model)
-        if verbose:
-            print(made)
+        made = _pytorch_graph.graph(model, input_to_model, verbose, use_strict_trace)
         self._get_file_writer().add_graph(made)
 
     def add_onnx_graph(self, prototxt: Any) -> None:
@@ -356,8 +352,8 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Precision and recall of probabilities, for thresholds from 0 to 1."""
-        rows = summary.compared(labels, predictions, num_thresholds, weights)
-        self._add(summary.pr_curve(tag, rows, num_thresholds), global_step, walltime)
+        made = summary.pr_curve(tag, labels, predictions, num_thresholds, weights)
+        self._add(made, global_step, walltime)
 
     def add_pr_curve_raw(
         self,
@@ -375,7 +371,7 @@ class SummaryWriter:
     ) -> None:
         """The same, counted already."""
         rows = (true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts)
-        made = summary.pr_curve(tag, (*rows, precision, recall), num_thresholds)
+        made = summary.pr_curve_raw(tag, *rows, precision, recall, num_thresholds, weights)
         self._add(made, global_step, walltime)
 
     def add_custom_scalars_multilinechart(

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
+from tensorpy import _C
+from tensorpy.autograd import _profiler_enabled
+
 __all__ = ["of_one_iterator"]
 
 ONE_ITERATOR = (
@@ -48,9 +51,22 @@ class _Iterator:
         assert self.source is not None
         if not self.pipe._is_read_by(self.number):
             raise RuntimeError(ONE_ITERATOR.format(self.pipe))
-        sample = next(self.source)
+        if _profiler_enabled():
+            mark = _C._profiler.enter(type(self.pipe).__qualname__)
+            try:
+                sample = next(self.source)
+            finally:
+                _C._profiler.leave(*mark)
+        else:
+            sample = next(self.source)
         self.pipe._number_of_samples_yielded += 1
         return sample
+
+    def __getattr__(self, name: str) -> Any:
+        """What the pipe's own iterator has, where the pipe is one."""
+        if name == "source" or self.source is None:
+            raise AttributeError(name)
+        return getattr(self.source, name)
 
 
 def of_one_iterator(iterate: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from tensorpy._C import Tensor
+from tensorpy.autograd.grad_mode import no_grad
 
-__all__ = ["graph_of"]
+__all__ = ["graph"]
 
 
 def _node(name: str, op: str, inputs: list[str], about: dict[str, Any]) -> Any:
@@ -51,15 +54,43 @@ def _tree(model: Any) -> list[Any]:
     return nodes
 
 
-def graph_of(model: Any, inputs: Any) -> Any:
-    """The bytes' message: a GraphDef. Without inputs, or for a model that cannot be traced, its modules alone."""
-    proto = importlib.import_module("tensorboard.compat.proto.graph_pb2")
-    versions = importlib.import_module("tensorboard.compat.proto.versions_pb2")
-    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs or ())
-    nodes = None
-    if given:
-        try:
-            nodes = _traced(model, given)
-        except Exception:  # what stops a tracer is the model's own
-            nodes = None
-    return proto.GraphDef(node=_tree(model) if nodes is None else nodes, versions=versions.VersionDef(producer=22))
+@contextlib.contextmanager
+def _at_rest(model: Any) -> Iterator[None]:
+    """In its scope calls of a model change nothing of it."""
+    modules = [m for m in model.modules() if m.training]
+    try:
+        for module in modules:
+            module.training = False
+        with no_grad():
+            yield
+    finally:
+        for module in modules:
+            module.training = True
+
+
+def graph(model: Any, args: Any, verbose: bool = False, use_strict_trace: bool = True) -> tuple[Any, Any]:
+    """A model's calls for these inputs; without any, or for a model that cannot be traced, its modules alone.
+
+    Arguments:
+        model: the model
+        args: a tensor, or a tuple of inputs
+        verbose: whether the graph is printed
+        use_strict_trace: whether a result that is a dict is an error
+
+    Returns: a GraphDef, and a RunMetadata of the device.
+
+    Raises: RuntimeError for a dict; what the model raises for its inputs.
+    """
+    protos = [importlib.import_module(f"tensorboard.compat.proto.{n}_pb2") for n in ("graph", "versions", "config")]
+    steps = importlib.import_module("tensorboard.compat.proto.step_stats_pb2")
+    given, nodes = (args,) if isinstance(args, Tensor) else tuple(args or ()), None
+    with _at_rest(model):
+        if given and isinstance(model(*given), dict) and use_strict_trace:
+            raise RuntimeError("graph: the model gives a dict, which use_strict_trace=False allows")
+        with contextlib.suppress(Exception):  # what stops a tracer is the model's own
+            nodes = _traced(model, given) if given else None
+    made = protos[0].GraphDef(node=_tree(model) if nodes is None else nodes, versions=protos[1].VersionDef(producer=22))
+    if verbose:
+        print(made)
+    device = steps.StepStats(dev_stats=[steps.DeviceStepStats(device="/device:CPU:0")])
+    return made, protos[2].RunMetadata(step_stats=device)

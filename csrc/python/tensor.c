@@ -193,7 +193,7 @@ SETTER(requires_grad) {
         return PyErr_Format(PyExc_RuntimeError, "requires_grad must be a bool, not %s", Py_TYPE(value)->tp_name), -1;
     if (!tp_is_leaf(TENSOR(o))) /* True as well, which requires_grad_() lets pass */
         return PyErr_SetString(PyExc_RuntimeError,
-                               "requires_grad is set on leaves only; detach() gives one of a computed tensor"),
+                               "you can only change requires_grad flags of leaf variables: detach() gives one"),
                -1;
     if (tp_py_tell_recorder("requires_grad is set") < 0) return -1;
     tp_py_parameter_changes(o);

@@ -687,7 +687,8 @@ def _storage_cast(name: str, dtype: _C.dtype) -> Any:
 
         return storage.converted(self, dtype)
 
-    method.__name__, method.dtype = name, dtype  # type: ignore[attr-defined]
+    method.__name__ = name
+    method.__dict__["dtype"] = dtype
     method.__doc__ = f"The bytes as numbers of {dtype}, in new memory.\n\nReturns: a TypedStorage."
     return method
 

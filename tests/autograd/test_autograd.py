@@ -510,7 +510,7 @@ def test_requires_grad_is_set_on_leaves_only():
     """True too, which requires_grad_() takes of a tensor that has it."""
     y = t(1.0) * 2
     for value in (True, False):
-        with pytest.raises(RuntimeError, match="leaves only"):
+        with pytest.raises(RuntimeError, match="leaf variables"):
             y.requires_grad = value
     assert y.requires_grad_() is y
     leaf = t(1.0)

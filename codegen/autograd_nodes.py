@@ -95,12 +95,6 @@ class Node:
         names = {name for f in self.formulas for name in f.names}
         return tuple(a for a in c_arguments(self.schema) if a.name in names)
 
-    @cached_property
-    def refused(self) -> tuple[CArgument, ...]:
-        """The arguments that may not require grad."""
-        names = {name for f in self.entry.formulas if f.refused for name in f.names}
-        return tuple(a for a in c_arguments(self.schema) if a.name in names)
-
     def edge(self, name: str, count_of: str = "node->{}_count") -> str:
         """The C expression for the number of an argument's (first) edge."""
         fixed = 0
@@ -215,6 +209,13 @@ def all_nodes(catalog: Catalog) -> dict[int, Node]:
 def entries_of(op: Operator) -> list[DerivativeEntry]:
     """For every autograd key, then for single ones."""
     return [*([op.derivative] if op.derivative is not None else []), *(entry for _, entry in op.keyed)]
+
+
+def refused_of(op: Operator) -> tuple[CArgument, ...]:
+    """The arguments that may not require grad, of an operator that may have no formula at all."""
+    formulas = op.derivative.formulas if op.derivative is not None else ()
+    names = {name for f in formulas if f.refused for name in f.names}
+    return tuple(a for a in c_arguments(op.schema) if a.name in names)
 
 
 def by_key(op: Operator) -> list[tuple[str, Operator]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .autograd_nodes import Node, node_of
+from .autograd_nodes import Node, node_of, refused_of
 from .c_types import c_arguments
 from .catalog import Catalog, Operator
 from .emit_functions import op_of
@@ -93,9 +93,8 @@ def emit_terms(op: Operator, forward: Forward, catalog: Catalog, taken: Taken = 
     return "".join(functions), table
 
 
-def roles_of(op: Operator, forward: Forward, catalog: Catalog) -> str:
-    node = node_of(op, catalog)
-    refused = {a.name for a in node.refused} if node is not None else set()
+def roles_of(op: Operator, forward: Forward) -> str:
+    refused = {a.name for a in refused_of(op)}
     return "".join(
         "x" if a.name in refused else "t" if a.name in forward.counts else "." for a in c_arguments(op.schema)
     )
@@ -106,7 +105,7 @@ def emit_forward(catalog: Catalog) -> Rules:
     operators = {op.c: op for op in catalog}
     for name, forward in forwards_of(catalog).items():
         op = operators[name]
-        roles = roles_of(op, forward, catalog)
+        roles = roles_of(op, forward)
         terms = "NULL"
         if forward.terms:
             rules.functions += emit_terms(op, forward, catalog)

@@ -314,7 +314,7 @@ def _tangents(catalog: Catalog) -> dict[str, tuple[str, str]]:
 
         functions, table = emit_terms(op, forward, catalog, taken) if forward.terms else ("", "")
         terms = f"forward_terms_{name}" if forward.terms else "NULL"
-        cells = f"{c_string(roles_of(op, forward, catalog))}, {terms}, {len(forward.terms)}, TP_FORWARD_{forward.kind}"
+        cells = f"{c_string(roles_of(op, forward))}, {terms}, {len(forward.terms)}, TP_FORWARD_{forward.kind}"
         rule = f"static const tensorpy_tangents tangents_{name} = {{{cells}}};\n"
         found[name] = f"{functions}{table}{rule}", f"&tangents_{name}"
     return found

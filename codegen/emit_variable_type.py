@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .autograd_nodes import LIST_COPIES, Kept, Node, by_key, node_of, wants
+from .autograd_nodes import LIST_COPIES, Kept, Node, by_key, node_of, refused_of, wants
 from .c_types import CArgument, c_arguments, c_result, call_arguments, parameters, passed_by_parts
 from .catalog import Catalog, Operator
 from .emit_functions import Kernels
@@ -258,6 +258,12 @@ def _autograd_kernel(op: Operator, catalog: Catalog, suffix: str = "") -> str:
     lines = []
     before = ""
     call = call_arguments(op.schema, keyset="ks")
+    for a in () if op.kind == "out" else refused_of(op):
+        told = f"tp_refuse_grad({c_string(op.schema.name.unqualified)}, {c_string(a.name)})"
+        lines.append(f"if (tp_unlikely({_requires_grad([a])} && tp_grad_enabled())) {{")
+        lines.append(f"    {told};")
+        lines.append(f"    return {result.failed};")
+        lines.append("}")
     if op.kind == "out":
         test = _requires_grad(_tensor_arguments(op))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) {{")
@@ -266,12 +272,6 @@ def _autograd_kernel(op: Operator, catalog: Catalog, suffix: str = "") -> str:
         lines.append("}")
     elif node is not None and not writes_list(op):
         names = {e.name for e in node.edges}
-        for a in node.refused:
-            told = f"tp_refuse_grad({c_string(op.schema.name.base)}, {c_string(a.name)})"
-            lines.append(f"if (tp_unlikely({_requires_grad([a])} && tp_grad_enabled())) {{")
-            lines.append(f"    {told};")
-            lines.append(f"    return {result.failed};")
-            lines.append("}")
         test = _base_too(op, _requires_grad([a for a in c_arguments(op.schema) if a.name in names]))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}{suffix}({call});")
         before = _record(op, node, suffix)

@@ -55,7 +55,7 @@ static int add_to_grad(tp_tensor *variable, tp_tensor *grad) {
 static int accumulate_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
     (void)out;
     accumulate_grad *self = (accumulate_grad *)n;
-    if (!grads[0]) return 0;
+    if (!grads[0] || !tp_requires_grad(self->variable)) return 0; /* a leaf that was frozen after its graph was made */
     if (tp_turn_take(&self->adding) < 0) return -1;
     int status = add_to_grad(self->variable, grads[0]);
     tp_turn_pass(&self->adding);

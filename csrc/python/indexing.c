@@ -504,6 +504,13 @@ static tp_tensor *without_leading_ones(tp_tensor *value, int64_t ndim) {
     return lead ? raise_null(tp_view(value, (tp_ints){value->sizes + lead, value->ndim - lead})) : tp_retain(value);
 }
 
+/* A value to be copied; new. One that is broadcast may lie in the memory that it is written to, as in t[:] = t[0]. */
+static tp_tensor *apart(tp_tensor *value, const tp_tensor *view) {
+    bool broadcast = !tp_same_sizes(value, view);
+    if (!broadcast || tp_overlap_of(view, value) == TP_OVERLAP_NONE) return tp_retain(value);
+    return tp_clone(value, TP_NO_FORMAT);
+}
+
 static int assign_view(tp_tensor *view, PyObject *value) {
     tp_scalar s;
     if (!tp_py_is_tensor(value)) {
@@ -515,7 +522,9 @@ static int assign_view(tp_tensor *view, PyObject *value) {
     if (!fitted) return -1;
     /* One element fills, and may be one of those that it replaces. */
     bool fills = fitted->ndim == 0 && view->ndim > 0 && fitted->device.type == TP_DEVICE_CPU;
-    return tp_py_check(fills ? tp_fill__Tensor(view, fitted) : tp_copy_(view, fitted, false));
+    if (fills) return tp_py_check(tp_fill__Tensor(view, fitted));
+    tp_autoref *from = apart(fitted, view);
+    return tp_py_check(from ? tp_copy_(view, from, false) : -1);
 }
 
 static int category_of(const tp_scalar *s) {

@@ -175,6 +175,12 @@ static int storage_set_item(PyObject *o, PyObject *index, PyObject *value) {
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
+static PyObject *storage_text(PyObject *o) {
+    PyObject *module = PyImport_ImportModule("tensorpy.storage");
+    PyObject *text = module ? PyObject_CallMethod(module, "_text", "O", o) : NULL;
+    Py_XDECREF(module);
+    return text;
+}
 static PyObject *storage_iterate(PyObject *o) {
     PyObject *module = PyImport_ImportModule("tensorpy.storage");
     PyObject *list = module ? PyObject_CallMethod(module, "tolist", "O", o) : NULL;
@@ -218,6 +224,7 @@ static PyTypeObject storage_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = storage_new,
     .tp_iter = storage_iterate,
+    .tp_repr = storage_text,
     .tp_dealloc = storage_dealloc,
     .tp_methods = storage_methods,
     .tp_getset = storage_getset,

@@ -191,6 +191,10 @@ SETTER(requires_grad) {
     if (!value) return PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool: it cannot be deleted"), -1;
     if (!PyBool_Check(value))
         return PyErr_Format(PyExc_RuntimeError, "requires_grad must be a bool, not %s", Py_TYPE(value)->tp_name), -1;
+    if (!tp_is_leaf(TENSOR(o))) /* True as well, which requires_grad_() lets pass */
+        return PyErr_SetString(PyExc_RuntimeError,
+                               "you can only change requires_grad flags of leaf variables: detach() gives one"),
+               -1;
     if (tp_py_tell_recorder("requires_grad is set") < 0) return -1;
     tp_py_parameter_changes(o);
     return tp_py_check(tp_set_requires_grad(TENSOR(o), value == Py_True));

@@ -660,7 +660,57 @@ def _of_storage(name: str) -> Any:
     return method
 
 
+# The methods of storages that convert; typed storages have them by the same names.
+_STORAGE_CASTS = {
+    "bfloat16": _C.bfloat16,
+    "bool": _C.bool,
+    "byte": _C.uint8,
+    "char": _C.int8,
+    "complex_double": _C.complex128,
+    "complex_float": _C.complex64,
+    "double": _C.float64,
+    "float": _C.float32,
+    "float8_e4m3fn": _C.float8_e4m3fn,
+    "float8_e4m3fnuz": _C.float8_e4m3fnuz,
+    "float8_e5m2": _C.float8_e5m2,
+    "float8_e5m2fnuz": _C.float8_e5m2fnuz,
+    "half": _C.float16,
+    "int": _C.int32,
+    "long": _C.int64,
+    "short": _C.int16,
+}
+
+
+def _storage_cast(name: str, dtype: _C.dtype) -> Any:
+    def method(self: Any) -> Any:
+        from tensorpy import storage
+
+        return storage.converted(self, dtype)
+
+    method.__name__ = name
+    method.__dict__["dtype"] = dtype
+    method.__doc__ = f"The bytes as numbers of {dtype}, in new memory.\n\nReturns: a TypedStorage."
+    return method
+
+
+def _storage_type(self: Any, dtype: Any = None) -> Any:
+    """The name of the type; with a dtype the bytes as numbers of that.
+
+    Returns: a str, or a TypedStorage.
+    """
+    from tensorpy import storage
+
+    package = builtins.type(self).__module__.partition(".")[0]
+    return f"{package}.storage.UntypedStorage" if dtype is None else storage.converted(self, dtype)
+
+
+def _storage_lies_on(device: str) -> property:
+    return property(lambda self: self.device.type == device, doc=f"Whether the memory is on a device of {device}.")
+
+
 _STORAGE_METHODS = {
+    "new": "A storage without bytes on the same device.\n\nReturns: an UntypedStorage.",
+    "get_device": "The number of the device; -1 on the CPU.\n\nReturns: int.",
     "untyped": "The storage itself.\n\nReturns: the storage.",
     "tolist": "The bytes as numbers.\n\nReturns: a list of ints.",
     "clone": "A storage with the same bytes.\n\nReturns: an UntypedStorage.",
@@ -928,6 +978,11 @@ def _install() -> None:
         method = _of_storage(name)
         static = name in _STATIC_STORAGE_METHODS
         _C._set_type_attribute(_C.UntypedStorage, name, staticmethod(method) if static else method)
+    for name, dtype in _STORAGE_CASTS.items():
+        _C._set_type_attribute(_C.UntypedStorage, name, _storage_cast(name, dtype))
+    _C._set_type_attribute(_C.UntypedStorage, "type", _storage_type)
+    for device in ("cuda", "hpu"):
+        _C._set_type_attribute(_C.UntypedStorage, f"is_{device}", _storage_lies_on(device))
     _C._set_type_attribute(_C.Node, "register_hook", _node_register_hook)
     _C._set_type_attribute(_C.Node, "register_prehook", _node_register_prehook)
 

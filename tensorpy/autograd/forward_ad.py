@@ -143,7 +143,7 @@ def _primal_of(t: Tensor, number: int) -> Tensor:
 # ---- dual tensors ----
 
 
-def _check_smooth(name: str, t: Tensor) -> None:
+def check_smooth(name: str, t: Tensor) -> None:
     if not isinstance(t, Tensor):
         raise TypeError(f"make_dual(): {name} must be a Tensor, not {type(t).__name__}")
     if not (t.is_floating_point() or t.is_complex()):
@@ -173,8 +173,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
-    _check_smooth("primal", tensor)
-    _check_smooth("tangent", tangent)
+    check_smooth("primal", tensor)
+    check_smooth("tangent", tangent)
     return make(tensor, tangent, number)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.autograd.forward_ad import make, tangent_of
+from tensorpy.autograd.forward_ad import check_smooth, make, tangent_of
 from tensorpy.func.custom import VmapInfo, sample_by_sample
 from tensorpy.func.gradients import _replaced, checked_outputs, chosen, linearize, vjp, with_aux
 from tensorpy.func.vmap import Forward, level, plain, transforming, vmap
@@ -166,6 +166,8 @@ def _check_tangents(what: str, primals: Any, tangents: Any) -> tuple[list[Tensor
                 f"not supported. Tensor is of size {list(value.shape)} while the given forward gradient is of size "
                 f"{list(tangent.shape)}: {what}"
             )
+        check_smooth("primal", value)
+        check_smooth("tangent", tangent)
     return given, along, spec
 
 
@@ -181,7 +183,7 @@ def jvp(func: OfTensors[Any], primals: Any, tangents: Any, *, strict: bool = Fal
 
     Returns: a tuple.
 
-    Raises: RuntimeError for tangents that do not fit the arguments.
+    Raises: RuntimeError for tangents that do not fit the arguments, ValueError for what is no float.
 
     Example:
         >>> value, tangent = tp.func.jvp(lambda x: x**2, (tp.tensor([1.0, 2.0]),), (tp.ones(2),))

@@ -18,6 +18,7 @@ from tensorpy.storage.methods import (  # noqa: F401
     _item,
     _new,
     _set_item,
+    _text,
     bytes_of,
     byteswap,
     clone,
@@ -25,6 +26,8 @@ from tensorpy.storage.methods import (  # noqa: F401
     cpu,
     element_size,
     fill_,
+    get_device,
+    new,
     resize_,
     tolist,
     untyped,
@@ -34,6 +37,7 @@ from tensorpy.storage.typed import (  # noqa: F401
     TypedStorage,
     _dtype_to_storage_type_map,
     _storage_type_to_dtype_map,
+    converted,
     of_one_dtype,
 )
 

@@ -42,6 +42,29 @@ def _new(size: Any = 0, *, device: Any = None) -> Any:
     return row.to(device=device or "cpu").untyped_storage()
 
 
+def described(storage: Any, **facts: Any) -> str:
+    """The elements, one a line, and what the storage is; what has no values shows dots."""
+    package = type(storage).__module__.partition(".")[0]
+    told = ", ".join(f"{name}={value}" for name, value in facts.items())
+    elements = "..." if storage.device.type == "meta" else " " + "\n ".join(map(str, storage.tolist()))
+    name = f"{package}.storage.{type(storage).__name__}"
+    return f"{elements}\n[{name}({told}) of size {len(storage)}]"
+
+
+def _text(storage: Any) -> str:
+    return described(storage, device=storage.device)
+
+
+def new(self: Any) -> Any:
+    """A storage without bytes on the same device."""
+    return _new(0, device=self.device)
+
+
+def get_device(self: Any) -> int:
+    """The number of the device; -1 on the CPU."""
+    return bytes_of(self).get_device()
+
+
 def untyped(self: Any) -> Any:
     """The storage itself."""
     return self

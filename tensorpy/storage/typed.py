@@ -14,7 +14,7 @@ from tensorpy._C import Tensor
 from tensorpy._tensor.dtypes import STORAGES
 from tensorpy._tensor.quantized import INTEGERS
 from tensorpy.storage.files import storage_from_file
-from tensorpy.storage.methods import bytes_of, byteswap, check_readable, check_values
+from tensorpy.storage.methods import bytes_of, byteswap, check_readable, check_values, described
 
 _QUANTIZED = {
     "QUInt8": _C.quint8,
@@ -244,12 +244,7 @@ class TypedStorage:
     )
 
     def __repr__(self) -> str:
-        kind = f"{type(self).__module__}.{type(self).__name__}"
-        return (
-            " "
-            + "\n ".join(map(str, self.tolist()))
-            + f"\n[{kind}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
-        )
+        return described(self, dtype=self.dtype, device=self.device)
 
 
 def _cast(name: str, dtype: _C.dtype) -> Any:
@@ -260,14 +255,14 @@ def _cast(name: str, dtype: _C.dtype) -> Any:
     return method
 
 
-_CONVERSIONS = {"char": "int8", "byte": "uint8", "complex_double": "complex128", "complex_float": "complex64"}
+def converted(storage: _C.UntypedStorage, dtype: _C.dtype) -> TypedStorage:
+    """The bytes, each a number, as elements of a dtype: in new memory."""
+    return TypedStorage(wrap_storage=bytes_of(storage).to(dtype, copy=True).untyped_storage(), dtype=dtype)
 
-_PLAIN = (
-    "double float half bfloat16 long int short bool float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz".split()
-)
 
-for _name in [*_PLAIN, *_CONVERSIONS]:
-    setattr(TypedStorage, _name, _cast(_name, getattr(_C, _CONVERSIONS.get(_name, _name))))
+for _name, _method in vars(_C.UntypedStorage).items():
+    if hasattr(_method, "dtype"):  # one that converts
+        setattr(TypedStorage, _name, _cast(_name, _method.dtype))
 
 
 def _dtype_to_storage_type_map() -> dict[_C.dtype, str]:

@@ -13,6 +13,7 @@ import pytest
 import tensorpy as tp
 from tensorpy.autograd import backward, grad
 from tensorpy.autograd.graph import saved_tensors_hooks
+from tensorpy.testing.samples.catalog import CATALOG
 
 try:
     import torch
@@ -486,3 +487,61 @@ def test_an_out_tensor_is_no_place_for_a_gradient(name: str) -> None:
             f(given(x), *rest, out=out)
         with tp.no_grad():
             f(given(x), *rest, out=out)
+
+
+def test_a_leaf_that_was_frozen_gets_no_gradient():
+    """Between the forward pass and the backward one, as where the other half of a pair of models is trained."""
+    kept, frozen = t(1.0, 2.0), t(3.0, 4.0)
+    loss = (kept * frozen).sum()
+    frozen.requires_grad_(False)
+    loss.backward(retain_graph=True)
+    assert kept.grad.tolist() == [3.0, 4.0] and frozen.grad is None
+    frozen.requires_grad_(True)
+    loss.backward()
+    assert frozen.grad.tolist() == [1.0, 2.0]
+    left = t(1.0)
+    y = left * 2
+    left.detach_()
+    y.backward()
+    assert left.grad is None
+
+
+def test_requires_grad_is_set_on_leaves_only():
+    """True too, which requires_grad_() takes of a tensor that has it."""
+    y = t(1.0) * 2
+    for value in (True, False):
+        with pytest.raises(RuntimeError, match="leaf variables"):
+            y.requires_grad = value
+    assert y.requires_grad_() is y
+    leaf = t(1.0)
+    leaf.requires_grad = True
+    assert leaf.requires_grad
+
+
+def views_of_one() -> list:
+    """Declared views that are called with a tensor alone; detach is there to lose gradients."""
+    return [
+        op
+        for op in CATALOG
+        if str(op.schema).startswith(f"{op.schema.name}(Tensor(a) self")
+        and all(a.default is not None for a in op.schema.arguments[1:])
+        and op.schema.name.base != "detach"
+    ]
+
+
+@pytest.mark.parametrize("op", views_of_one(), ids=lambda op: str(op.schema.name))
+@pytest.mark.parametrize("dtype", [tp.float64, tp.complex128], ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 2), (1, 2), (0, 2), (2, 2, 2)], ids=str)
+def test_a_view_of_what_wants_a_gradient_wants_one(op, dtype, shape):
+    """Whatever way through the operator a shape takes; what is no floating tensor has none."""
+    x = tp.ones(shape, dtype=dtype, requires_grad=True)
+    name = op.schema.name
+    try:
+        found = getattr(getattr(tp.ops.aten, name.base), name.overload or "default")(x)
+    except (RuntimeError, IndexError, ValueError):
+        return
+    for y in found if isinstance(found, (tuple, list)) else [found]:
+        assert y.requires_grad
+        (y * 1).real.sum().backward()
+        assert x.grad is not None
+        x.grad = None

@@ -721,3 +721,10 @@ def test_integers_have_no_gradient_and_tangents_of_zeros() -> None:
     assert func.jvp(tp.Tensor.int, (x,), (x,))[1].dtype == tp.int32
     double, whole = func.jacfwd(lambda x: (x * 2, x.int()))(x)
     assert double.equal(2 * tp.eye(2)) and whole.equal(tp.zeros(2, 2, dtype=tp.int32))
+
+
+@pytest.mark.parametrize("primal, tangent", [(tp.int64, tp.int64), (tp.int64, tp.float32), (tp.float32, tp.int64)])
+def test_jvp_moves_floats_only(primal, tangent):
+    """As make_dual: an integer has no direction."""
+    with pytest.raises(ValueError, match="to be floating point or complex"):
+        tp.func.jvp(tp.sin, (tp.ones(2, dtype=primal),), (tp.ones(2, dtype=tangent),))

@@ -85,6 +85,8 @@ CALLS: dict[tuple[str, str], tuple[Callable[[Any], Any], Callable[[], tp.Tensor]
         lambda scale: observed(tp.zeros(1), tp.ones(1), scale),
         lambda: tp.ones(1),
     ),
+    ("resize_", "self"): (lambda x: x.resize_(2, 2), lambda: tp.ones(4)),
+    ("resize_as_", "self"): (lambda x: x.resize_as_(tp.ones(2, 2)), lambda: tp.ones(4)),
 }
 
 
@@ -110,3 +112,11 @@ def test_an_argument_that_requires_grad(case: tuple[str, str]) -> None:
     with tp.no_grad():
         call(value().requires_grad_())
     call(value())
+
+
+def test_a_computed_tensor_keeps_its_sizes() -> None:
+    """Its graph would speak of others; a template that requires grad is asked for its sizes alone."""
+    with pytest.raises(RuntimeError, match="'resize_' is not differentiable"):
+        (tp.ones(4).requires_grad_() * 2).resize_(2, 2)
+    taken = tp.ones(4).resize_as_(tp.ones(2, 2).requires_grad_() * 2)
+    assert taken.shape == (2, 2) and not taken.requires_grad

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from typing import Any
@@ -353,3 +354,44 @@ def test_a_row_is_filled_with_one_of_its_elements():
     a[0] = b
     a.sum().backward()
     assert b.grad is not None and b.grad.item() == 2.0
+
+
+WRITES = {
+    "a row into all": (lambda t: t[:], lambda t: t[1]),
+    "a row into its own": (lambda t: t[None], lambda t: t[2]),
+    "a column into all": (lambda t: t[...], lambda t: t[:, :1]),
+    "part of the line": (lambda t: t[:], lambda t: t.view(-1)[1:4]),
+    "backwards": (lambda t: t[1:], lambda t: t[:1]),
+    "one element": (lambda t: t[:], lambda t: t[2, 2]),
+}
+
+
+@pytest.mark.parametrize("to, of", WRITES.values(), ids=WRITES)
+def test_a_broadcast_value_may_lie_where_it_is_written(to: Any, of: Any) -> None:
+    """t[:] = t[0]: the value is what was there before the assignment."""
+    t = tp.arange(9.0).view(3, 3)
+    expected = t.clone()
+    to(expected)[:] = of(t).clone()
+    to(t)[:] = of(t)
+    assert t.tolist() == expected.tolist() and t._version == 1
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+@pytest.mark.parametrize("place", range(4))
+def test_a_result_lies_as_what_it_is_taken_of(order: tuple[int, ...], place: int) -> None:
+    """Dimensions without an index keep their order in memory; an index stands where it did."""
+    x = tp.zeros(2, 3, 4, 5).permute(order)
+    key: list[Any] = [slice(None)] * 4
+    key[place] = [1, 0]
+    found = x[tuple(key)]
+    rest = [d for d in range(4) if d != place]
+    by_memory = sorted(rest, key=lambda d: x.stride(d))
+    assert sorted(rest, key=lambda d: found.stride(d)) == by_memory
+    assert found.tolist() == np.asarray(x)[tuple(key)].tolist()
+
+
+def test_images_stay_channels_last() -> None:
+    x = tp.randn(4, 3, 5, 6).to(memory_format=tp.channels_last)
+    assert x[[2, 0]].is_contiguous(memory_format=tp.channels_last)
+    assert x[tp.tensor([True, False, True, False])].is_contiguous(memory_format=tp.channels_last)
+    assert x.to("meta")[[2, 0]].stride() == x[[2, 0]].stride()

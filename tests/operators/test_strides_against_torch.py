@@ -270,7 +270,6 @@ OTHERWISE: dict[str, str] = {
         ),
         "products are computed in another order, or transposed, and so are their gradients",
     ),
-    "__getitem__": "what an index finds lies in rows, in PyTorch as the tensor does",
     **dict.fromkeys(
         (
             "block_diag",

@@ -720,3 +720,31 @@ def test_memory_of_others_is_not_resizable() -> None:
     assert tp.ones(2).untyped_storage().resizable() and not foreign.resizable()
     with pytest.raises(RuntimeError, match="not resizable"):
         foreign.resize_(16)
+
+
+CASTS = {name: method.dtype for name, method in vars(tp.UntypedStorage).items() if hasattr(method, "dtype")}
+
+
+def test_a_storage_shows_its_bytes():
+    assert repr(tp.tensor([1, 2], dtype=tp.uint8).untyped_storage()) == (
+        " 1\n 2\n[tensorpy.storage.UntypedStorage(device=cpu) of size 2]"
+    )
+    meta = tp.ones(2, device="meta")
+    assert str(meta.untyped_storage()) == "...\n[tensorpy.storage.UntypedStorage(device=meta) of size 8]"
+    assert repr(meta.storage()) == "...\n[tensorpy.storage.TypedStorage(dtype=tensorpy.float32, device=meta) of size 2]"
+
+
+@pytest.mark.parametrize("name, dtype", CASTS.items(), ids=list(CASTS))
+def test_bytes_become_numbers_of_a_dtype(name, dtype):
+    """In new memory, whatever the storage was of; a typed storage has the same ones."""
+    assert hasattr(tp.TypedStorage, name) and len(CASTS) == 16
+    bytes_ = tp.tensor([0, 1, 2], dtype=tp.uint8).untyped_storage()
+    for made in (getattr(bytes_, name)(), bytes_.type(dtype)):
+        assert made.dtype is dtype and made.tolist() == tp.tensor([0, 1, 2]).to(dtype).tolist()
+        assert made.data_ptr() != bytes_.data_ptr()
+
+
+def test_what_a_storage_tells():
+    s = tp.ones(2).untyped_storage()
+    assert s.type() == "tensorpy.storage.UntypedStorage" and not s.is_cuda and not s.is_hpu and s.get_device() == -1
+    assert len(s.new()) == 0 and s.new().device == s.device

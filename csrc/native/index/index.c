@@ -210,6 +210,40 @@ static tp_tensor *select_masked(tp_tensor *self, tp_tensor *mask) {
     return where ? tp_prim_pack(from, where) : NULL;
 }
 
+/* self as the result walks over it: it stands still along the places. New, a view. */
+static tp_tensor *walked(const tp_index_plan *p, const tp_tensor *self) {
+    int64_t strides[TP_MAX_DIMS];
+    for (int d = 0; d < p->ndim; d++) {
+        bool place = d >= p->before && d < p->before + p->nplaces;
+        strides[d] = place ? 0 : self->strides[p->rest[d < p->before ? d : d - p->nplaces]];
+    }
+    return tp_new_alias(self, (tp_ints){p->sizes, p->ndim}, (tp_ints){strides, p->ndim}, self->byte_offset);
+}
+
+/* An index of the places' shape with the dimensions of the result: those of self have one element. New. */
+static tp_tensor *beside_places(const tp_index_plan *p, tp_tensor *index) {
+    int64_t sizes[TP_MAX_DIMS];
+    for (int d = 0; d < p->ndim; d++) sizes[d] = 1;
+    memcpy(sizes + p->before, p->places, (size_t)p->nplaces * sizeof *sizes);
+    return tp_reshape(index, (tp_ints){sizes, p->ndim});
+}
+
+/* A new result. It keeps the order in which the dimensions of self, and of the indices, lie in memory. */
+static tp_tensor *laid_out(const tp_index_plan *p, const tp_tensor *self, const index_list *l) {
+    tp_ints sizes = {p->sizes, p->ndim};
+    bool plain = tp_is_contiguous(self);
+    for (int i = 0; i < l->n; i++) plain &= tp_is_contiguous(l->items[i]);
+    if (plain) return tp_new_empty(sizes, (tp_dtype)self->dtype, self->device);
+    tp_operand operands[TP_MAX_OPERANDS] = {0};
+    int n = l->n < TP_MAX_OPERANDS ? l->n + 1 : TP_MAX_OPERANDS;
+    bool made = (operands[0].tensor = walked(p, self)) != NULL;
+    for (int i = 1; made && i < n; i++) made = (operands[i].tensor = beside_places(p, l->items[i - 1])) != NULL;
+    int64_t strides[TP_MAX_DIMS];
+    if (made) tp_iter_output_strides(operands, n, sizes, strides);
+    for (int i = 0; i < n; i++) tp_release(operands[i].tensor);
+    return made ? tp_new_empty_strided(sizes, (tp_ints){strides, p->ndim}, (tp_dtype)self->dtype, self->device) : NULL;
+}
+
 /* index.Tensor(Tensor self, Tensor?[] indices) -> Tensor */
 tp_tensor *index_Tensor_dense(tp_tensor *self, tp_tensors indices) {
     if (is_plain_mask(self, indices)) return select_masked(self, indices.data[0]);
@@ -217,10 +251,11 @@ tp_tensor *index_Tensor_dense(tp_tensor *self, tp_tensors indices) {
     TP_CLEANUP(free_list) index_list list;
     list.n = 0;
     if (tp_index_plan_make(&p, self, indices) < 0) return NULL;
-    tp_autoref *out = tp_new_empty((tp_ints){p.sizes, p.ndim}, (tp_dtype)self->dtype, self->device);
+    if (make_list(&list, &p, self) < 0) return NULL;
+    tp_autoref *out = laid_out(&p, self, &list);
     if (!out || out->numel == 0) return tp_take(out);
     if (p.nindices == 0) return tp_copy_data(out, self) == 0 ? tp_take(out) : NULL;
-    tp_autoref *to = make_list(&list, &p, self) == 0 ? places_first(&p, out, out->strides) : NULL;
+    tp_autoref *to = places_first(&p, out, out->strides);
     int status = to ? tp_prim_index(self, (tp_tensors){list.items, list.n}, (tp_ints){list.dims, list.n},
                                     TP_INDEX_FAULT(TP_IndexError, "index"), to)
                     : -1;

@@ -57,6 +57,8 @@ tp_tensor *flatten_using_ints_composite(tp_tensor *self, int64_t start_dim, int6
 tp_tensor *unflatten_int_composite(tp_tensor *self, int64_t dim, tp_ints sizes) {
     int64_t d = tp_wrap_dim(dim, self->ndim), out[2 * TP_MAX_DIMS], known = 1, n = 0, unknown = -1;
     if (d < 0) return NULL;
+    if (self->ndim == 0)
+        return tp_fail_null(TP_RuntimeError, "unflatten: a tensor without dimensions has none to split");
     if (sizes.size == 0) return tp_fail_null(TP_RuntimeError, "unflatten: sizes must be non-empty");
     if (self->ndim + sizes.size - 1 > TP_MAX_DIMS)
         return tp_fail_null(TP_RuntimeError, "unflatten: more than %d dimensions", TP_MAX_DIMS);

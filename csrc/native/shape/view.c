@@ -290,13 +290,13 @@ tp_tensor *numpy_T_composite(tp_tensor *self) {
     return tp_permute(self, (tp_ints){dims, self->ndim});
 }
 
-/* The transpose of the last two dimensions; a number stays as it is, with a warning, as in PyTorch. */
+/* The transpose of the last two dimensions; a number is itself, with a warning, as in PyTorch. */
 static tp_tensor *transposed_matrices(tp_tensor *self, const char *name) {
     if (self->ndim == 0)
         return tp_warn_once("tensor.mT, tensor.mH and tensor.adjoint() of a tensor without dimensions are deprecated") <
                        0
                    ? NULL
-                   : alias_composite(self);
+                   : tp_retain(self);
     if (self->ndim < 2)
         return tp_fail_null(TP_RuntimeError,
                             "tensor.%s is only supported on matrices or batches of matrices. Got %d-D tensor.", name,

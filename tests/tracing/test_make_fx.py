@@ -62,6 +62,9 @@ FUNCTIONS = (
     lambda x: x.new_ones(2) + tp.full((2,), 3.0),
     lambda x: x.split([1, 1])[0].to(tp.float64),
     lambda x: x.sort(),
+    lambda x: F.pad(x, (1, 1), mode="circular"),  # composites that compute with tables of the host
+    lambda x: F.interpolate(x, 5, mode="linear"),
+    lambda x: F.interpolate(x[None], 3, mode="bilinear", antialias=True),
 )
 
 

@@ -2,21 +2,20 @@
 #include "native/common/table_beside.h"
 
 #include "Functions.h"
+#include "dispatch/key.h"
 #include "prim/table.h"
 
-/* Layers that make tensors of their own, as FakeTensorMode does, see it. */
-static tp_tensor *without_values(const tp_tensor *like, tp_ints sizes, tp_dtype dtype) {
-    return tp_empty_memory_format(sizes, dtype, TP_NO_LAYOUT, like->device, -1, TP_NO_FORMAT);
-}
+/* A layer that sees reads may record the call (FakeTensorMode, make_fx): its program runs later, on what has values. */
+static bool is_filled(const tp_tensor *like) { return tp_has_values(like) || tp_read_is_seen(like); }
 
 tp_tensor *tp_table_int64_beside(const tp_tensor *like, tp_ints sizes, int64_t **values) {
     *values = NULL;
-    return tp_has_values(like) ? tp_table_int64(sizes, values) : without_values(like, sizes, TP_INT64);
+    return is_filled(like) ? tp_table_int64(sizes, values) : tp_new_empty(sizes, TP_INT64, like->device);
 }
 
 tp_tensor *tp_table_float64_beside(const tp_tensor *like, tp_ints sizes, double **values) {
     *values = NULL;
-    return tp_has_values(like) ? tp_table_float64(sizes, values) : without_values(like, sizes, TP_FLOAT64);
+    return is_filled(like) ? tp_table_float64(sizes, values) : tp_new_empty(sizes, TP_FLOAT64, like->device);
 }
 
 tp_tensor *tp_table_moved_steal(tp_tensor *table, const tp_tensor *like, tp_dtype dtype) {

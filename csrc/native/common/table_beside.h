@@ -4,7 +4,8 @@
 
 #include "core/tensor.h"
 
-/* A new table, and its elements to set; on Meta like `like`, with *values NULL, if that has no values. */
+/* A new table, and its elements to set; on Meta like `like`, with *values NULL, if that has no values and no layer
+ * records the call. */
 tp_tensor *tp_table_int64_beside(const tp_tensor *like, tp_ints sizes, int64_t **values);
 tp_tensor *tp_table_float64_beside(const tp_tensor *like, tp_ints sizes, double **values);
 /* The table on the device of `like` in the dtype; NULL for NULL. */

@@ -83,7 +83,7 @@ static int taps_new(taps *t, const tp_tensor *x, int64_t d, int64_t in, int64_t 
         if (m >= LINEAR) t->weight[k] = tp_table_float64_beside(x, (tp_ints){shape, x->ndim}, &weight[k]);
         if (!t->index[k] || (m >= LINEAR && !t->weight[k])) return -1;
     }
-    for (int64_t i = 0; tp_has_values(x) && i < n; i++) {
+    for (int64_t i = 0; index[0] && i < n; i++) {
         int64_t at[MAX_TAPS] = {0};
         double w[MAX_TAPS] = {0};
         taps_at(i, in, step, m, align_corners, at, w);

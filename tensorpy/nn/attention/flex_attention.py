@@ -30,21 +30,49 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """Which numbers flex_attention() gives beside the result: the logarithms of the sums, and the largest scores."""
+    """Which numbers flex_attention() gives beside the result.
+
+    Arguments:
+        lse: the logarithms of the sums of the exponentials
+        max_scores: the largest scores
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import AuxRequest, flex_attention
+        >>> q = tp.ones(1, 1, 4, 8)
+        >>> flex_attention(q, q, q, return_aux=AuxRequest(max_scores=True))[1].max_scores
+        tensor([[[2.8284, 2.8284, 2.8284, 2.8284]]])
+    """
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """The numbers that an AuxRequest asked for, each (B, H, Q) or None; of 16-bit floats they are float32."""
+    """The numbers that an AuxRequest asked for, each (B, H, Q) or None; of 16-bit floats they are float32.
+
+    Arguments:
+        lse: the logarithms of the sums of the exponentials
+        max_scores: the largest scores
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import AuxRequest, flex_attention
+        >>> q = tp.zeros(1, 1, 2, 8)
+        >>> flex_attention(q, q, q, return_aux=AuxRequest(lse=True))[1].lse
+        tensor([[[0.6931, 0.6931]]])
+    """
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
 
 
 class FlexKernelOptions(TypedDict, total=False):
-    """Sizes of blocks, for kernels that have some: they are taken, and change nothing here."""
+    """Sizes of blocks, for kernels that have some: they are taken, and change nothing here.
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import FlexKernelOptions
+        >>> FlexKernelOptions(BLOCK_M=64)
+        {'BLOCK_M': 64}
+    """
 
     BACKEND: str
     BLOCK_M: int

@@ -50,7 +50,8 @@ def _tensors(outputs: Any) -> list[Tensor]:
 def _numbers(t: Tensor) -> list[Any]:
     """The elements of a tensor as Python numbers; a class that answers for its tensors is asked for each."""
     flat = t.detach().reshape(-1)
-    if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+    own, plain = (getattr(cls, "__torch_dispatch__", None) for cls in (type(t), Tensor))
+    if own is not plain:
         return [flat[i].item() for i in range(flat.numel())]
     return list(flat.tolist())
 

@@ -333,7 +333,8 @@ def pr_curve_raw(
 
 def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:
     at_most = min(num_thresholds, 127)
-    return pr_curve_raw(tag, *compute_curve(labels, predictions, at_most, weights), num_thresholds=at_most)
+    tp, fp, tn, fn, precision, recall = compute_curve(labels, predictions, at_most, weights)
+    return pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, at_most)
 
 
 def compute_curve(labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:

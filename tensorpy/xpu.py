@@ -42,6 +42,7 @@ default_generators: tuple[Any, ...] = ()
 
 current_stream = _none.current_stream
 stream = set_stream = _none.stream
+is_current_stream_capturing = _none.is_current_stream_capturing
 Stream: Any = absent(__name__, "Stream")
 Event: Any = absent(__name__, "Event")
 

@@ -188,6 +188,10 @@ class AbsentDevice:
             raise self.needed()
         return nullcontext()
 
+    def is_current_stream_capturing(self) -> bool:
+        """Whether calls go into a graph of the device's: there is none."""
+        return False
+
     def set_stream(self, stream: Any) -> None:
         """Makes a stream the current one; None, the only one that can be given, changes nothing."""
         self.stream(stream)

@@ -7,8 +7,13 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from tensorpy import _C
+from tensorpy._package.absent import absent_class
 
 _PLAIN = {bool: bool, int: int, float: float, complex: complex, str: str, type(None): type(None)}
+
+# What functions that write ONNX say they take, in their annotations.
+Graph = absent_class("torch._C", "Graph")
+Value = absent_class("torch._C", "Value")
 
 
 def _written(hint: Any) -> str:

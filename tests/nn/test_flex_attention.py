@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tensorpy as tp
+from tensorpy._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from tensorpy.nn.attention import flex_attention as flex
+from tensorpy.utils._python_dispatch import TorchDispatchMode
 
 LISTS = [f"{full}{of}_{what}" for full in ("", "full_") for of in ("kv", "q") for what in ("num_blocks", "indices")]
 MASKS: dict[str, tuple[Any, ...]] = {
@@ -75,3 +77,21 @@ def test_numbers_beside_the_result(dtype: tp.dtype) -> None:
     assert flex.flex_attention(q, k, v, return_aux=flex.AuxRequest())[1] == (None, None)
     with pytest.raises(ValueError, match="return_aux"):
         flex.flex_attention(q, k, v, return_lse=True, return_aux=flex.AuxRequest())
+
+
+def test_masks_look_up_by_numbers_that_nobody_reads() -> None:
+    documents = tp.tensor([0, 0, 1, 1, 1])
+    seen = []
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with TransformGetItemToIndex():
+        same = tp.vmap(tp.vmap(lambda i, j: documents[i] == documents[j], (None, 0)), (0, None))
+        assert same(tp.arange(5), tp.arange(5)).equal(documents[:, None] == documents)
+        with Seen():
+            assert documents[tp.tensor(3)].item() == 1
+        assert documents[[0, 2]].tolist() == [0, 1] and documents[1:, None].shape == (4, 1)
+    assert "aten.index.Tensor" in seen and "aten.select.int" not in seen

@@ -280,8 +280,7 @@ def _node_class(name: str) -> Any:
 _LATER: dict[str, str] = dict.fromkeys(("ScriptFunction", "ScriptMethod", "ScriptDict", "ScriptList"), "jit")
 _LATER |= dict.fromkeys(("_ConvBackend", "_select_conv_backend"), "_as_torch.convolutions")
 _LATER["Tag"] = "_library.tags"
-_LATER |= dict.fromkeys(("Graph", "Value"), "jit._types")
-_LATER |= dict.fromkeys(("JitType", "InferredType", "_jit_try_infer_type"), "jit._types")
+_LATER |= dict.fromkeys(("Graph", "Value", "JitType", "InferredType", "_jit_try_infer_type"), "jit._types")
 
 
 def _later(name: str) -> Any:

@@ -103,7 +103,7 @@ class Verifier:
             if not isinstance(found, (Tensor, GraphModule)):
                 raise SpecViolationError(f"get_attr: {node.target} is of the type {type(found).__name__}")
         elif node.op == "call_function":
-            if node.target not in _OF_NUMBERS and not isinstance(node.target, self.allowed_op_types()):
+            if node.target not in self.allowed_builtin_ops() and not isinstance(node.target, self.allowed_op_types()):
                 raise SpecViolationError(f"Operator '{node.target}' is not an allowed operator type")
             self.check_valid_op(node.target)
 

@@ -30,7 +30,7 @@ def register_decomposition(ops: Any) -> Callable[[_F], _F]:
         >>> decompositions[tp.ops.aten.silu.default] is silu
         True
     """
-    return _decomp.register_decomposition(ops, decompositions, unsafe=True)
+    return _decomp.register_decomposition(ops, decompositions)
 
 
 def select_decomp_table() -> dict[Any, Any]:

@@ -700,8 +700,7 @@ def _storage_type(self: Any, dtype: Any = None) -> Any:
     """
     from tensorpy import storage
 
-    package = builtins.type(self).__module__.partition(".")[0]
-    return f"{package}.storage.UntypedStorage" if dtype is None else storage.converted(self, dtype)
+    return storage.name_of_type(self) if dtype is None else storage.converted(self, dtype)
 
 
 def _storage_lies_on(device: str) -> property:

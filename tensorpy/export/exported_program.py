@@ -207,11 +207,14 @@ class ExportedProgram:
                 kind = InputKind.PARAMETER if isinstance(value, Parameter) else InputKind.BUFFER
                 yield InputSpec(kind, TensorArgument(name), name, True)
 
+    def _value_of(self, name: str) -> Any:
+        """What the program keeps under a name."""
+        return (self.state_dict if name in self.state_dict else self.constants)[name]
+
     def _tensors(self, kind: InputKind) -> Iterator[tuple[str, Any]]:
         for spec in self.graph_signature.input_specs:
             if spec.kind is kind and spec.target is not None:
-                kept = self.state_dict if spec.target in self.state_dict else self.constants
-                yield spec.target, kept[spec.target]
+                yield spec.target, self._value_of(spec.target)
 
     def named_parameters(self) -> Iterator[tuple[str, Any]]:
         """The parameters and their names.
@@ -267,8 +270,7 @@ class ExportedProgram:
             if spec is None or spec.target is None:
                 values[node] = graph.node_copy(node, lambda n: values[n]) if node.op != "output" else None
                 continue
-            kept = self.state_dict if spec.target in self.state_dict else self.constants
-            _put(root, spec, kept[spec.target])
+            _put(root, spec, self._value_of(spec.target))
             values[node] = graph.get_attr(spec.target)
             values[node].meta = dict(node.meta)
         inputs = {
@@ -287,8 +289,7 @@ class ExportedProgram:
         graph.output(own)
         made = _Unlifted(root, graph, "GraphModule")
         for spec in self._kept():  # a GraphModule has what its graph names, and keeps every tensor as a buffer
-            kept = self.state_dict if spec.target in self.state_dict else self.constants
-            _put(made, spec, kept[str(spec.target)])
+            _put(made, spec, self._value_of(str(spec.target)))
         return made
 
     def run_decompositions(

@@ -193,8 +193,7 @@ class _Builder:
             above = str(spec.target).rpartition(".")[0]
             if above:
                 self._module(above)
-            kept = program.state_dict if spec.target in program.state_dict else program.constants
-            _put(self.root, spec, self._own(kept[str(spec.target)]))
+            _put(self.root, spec, self._own(program._value_of(str(spec.target))))
         for name, first in program._traced.module_aliases.items():
             above, _, last = name.rpartition(".")
             (self._module(above) if above else self.root).add_module(last, self._module(first))

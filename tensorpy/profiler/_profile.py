@@ -389,6 +389,7 @@ class record_function(ContextDecorator):
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
+        self._given: tuple[Any, ...] = () if args is None else (args,)
         self._marks: list[tuple[int, int]] = []
 
     def clone(self) -> record_function:
@@ -396,8 +397,7 @@ class record_function(ContextDecorator):
         return record_function(self.name, self.args)
 
     def __enter__(self) -> record_function:
-        given = () if self.args is None else (self.args,)
-        self._marks.append(_profiler.enter(self.name, *given))
+        self._marks.append(_profiler.enter(self.name, *self._given))
         return self
 
     def __exit__(self, *unused: object) -> None:
@@ -410,10 +410,6 @@ class _RecordFunctionFast(record_function):
     def __init__(self, name: str, input_values: Any = None, keyword_values: Any = None) -> None:
         super().__init__(name)
         self._given = (*(input_values or ()), *(keyword_values or {}).values())
-
-    def __enter__(self) -> record_function:
-        self._marks.append(_profiler.enter(self.name, *self._given))
-        return self
 
 
 class _ExperimentalConfig:

@@ -27,6 +27,7 @@ from tensorpy.storage.methods import (  # noqa: F401
     element_size,
     fill_,
     get_device,
+    name_of_type,
     new,
     resize_,
     tolist,

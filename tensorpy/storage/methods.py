@@ -42,13 +42,16 @@ def _new(size: Any = 0, *, device: Any = None) -> Any:
     return row.to(device=device or "cpu").untyped_storage()
 
 
+def name_of_type(storage: Any) -> str:
+    """The name of a storage's class where programs find it."""
+    return f"{type(storage).__module__.partition('.')[0]}.storage.{type(storage).__name__}"
+
+
 def described(storage: Any, **facts: Any) -> str:
     """The elements, one a line, and what the storage is; what has no values shows dots."""
-    package = type(storage).__module__.partition(".")[0]
     told = ", ".join(f"{name}={value}" for name, value in facts.items())
     elements = "..." if storage.device.type == "meta" else " " + "\n ".join(map(str, storage.tolist()))
-    name = f"{package}.storage.{type(storage).__name__}"
-    return f"{elements}\n[{name}({told}) of size {len(storage)}]"
+    return f"{elements}\n[{name_of_type(storage)}({told}) of size {len(storage)}]"
 
 
 def _text(storage: Any) -> str:

@@ -370,9 +370,11 @@ def flex_attention(
         scores = scores.masked_fill(~block_mask.mask, -math.inf)
     weights = scores.softmax(-1) if block_mask is None else scores.softmax(-1).nan_to_num(0.0)
     result = (weights @ value.to(wide)).to(value.dtype)
-    aux = AuxOutput(*_reduced(scores, return_aux or AuxRequest(lse=return_lse)))
+    aux = _reduced(scores, return_aux or AuxRequest(lse=return_lse))
     return (result, aux) if return_aux is not None else (result, aux.lse) if return_lse else result
 
 
-def _reduced(scores: Tensor, wanted: AuxRequest) -> tuple[Tensor | None, Tensor | None]:
-    return scores.logsumexp(-1) if wanted.lse else None, scores.detach().amax(-1) if wanted.max_scores else None
+def _reduced(scores: Tensor, wanted: AuxRequest) -> AuxOutput:
+    return AuxOutput(
+        scores.logsumexp(-1) if wanted.lse else None, scores.detach().amax(-1) if wanted.max_scores else None
+    )

@@ -37,11 +37,15 @@ def convert_to_HWC(tensor: Any, input_format: str) -> Any:
     return np.repeat(values, 3, -1) if values.shape[-1] == 1 else values
 
 
+def filled_up(values: Any, count: int) -> Any:
+    """As many pictures, or videos, as `count`: the rest are black."""
+    return np.concatenate([values, np.zeros((count - len(values), *values.shape[1:]), values.dtype)])
+
+
 def _prepare_video(V: Any) -> Any:
     """Videos (N, T, C, H, W) side by side, as frames (T, H, W, C) of floats; there are as many as a power of two."""
     values = V / np.float32(255) if V.dtype == np.uint8 else V
-    n = len(values)
-    whole = 1 << (n - 1).bit_length()
-    values = np.concatenate([values, np.zeros((whole - n, *values.shape[1:]), values.dtype)])
+    whole = 1 << (len(values) - 1).bit_length()
+    values = filled_up(values, whole)
     columns = whole >> ((whole.bit_length() - 1) // 2)
     return np.stack([np.moveaxis(make_grid(frame, columns), 0, -1) for frame in values.swapaxes(0, 1)])

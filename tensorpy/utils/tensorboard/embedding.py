@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tensorpy.utils.tensorboard._convert_np import array_of
-from tensorpy.utils.tensorboard._utils import make_grid
-from tensorpy.utils.tensorboard.summary import png
+from tensorpy.utils.tensorboard._utils import filled_up, make_grid
+from tensorpy.utils.tensorboard.summary import levels, png
 
 __all__ = ["write_embedding"]
 
@@ -32,10 +32,7 @@ def _sheet(images: Any) -> bytes:
     side = math.ceil(math.sqrt(len(values)))
     if side * max(values.shape[2:]) > _LARGEST:
         raise ValueError(f"the pictures of {len(values)} points do not fit into {_LARGEST} pixels")
-    if len(values) < side * side:
-        values = np.concatenate([values, np.zeros((side * side - len(values), *values.shape[1:]), values.dtype)])
-    scale = 1 if values.dtype == np.uint8 else 255
-    pixels = np.clip(make_grid(values, side).astype(np.float32) * scale, 0, 255).astype(np.uint8)
+    pixels = levels(make_grid(filled_up(values, side * side), side))
     return png(np.ascontiguousarray(np.moveaxis(np.repeat(pixels, 3, 0) if len(pixels) == 1 else pixels, 0, -1)))
 
 

@@ -194,11 +194,14 @@ def _calc_scale_factor(tensor: Any) -> int:
     return 1 if array_of(tensor).dtype == np.uint8 else 255
 
 
+def levels(values: Any) -> Any:
+    """A picture's numbers, floats in [0, 1] or bytes, as bytes."""
+    return np.clip(values.astype(np.float32) * _calc_scale_factor(values), 0, 255).astype(np.uint8)
+
+
 def pixels_of(value: Any, dataformats: str) -> Any:
     """Bytes as (height, width, 3 or 4), of floats in [0, 1] or bytes in the order that the letters say."""
-    values = array_of(value)
-    scale = _calc_scale_factor(values)
-    return np.clip(convert_to_HWC(values, dataformats).astype(np.float32) * scale, 0, 255).astype(np.uint8)
+    return levels(convert_to_HWC(array_of(value), dataformats))
 
 
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Any:

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import Any
 
 from tensorpy import _C
-from tensorpy.autograd import _profiler_enabled
 
 __all__ = ["of_one_iterator"]
 
@@ -51,14 +50,11 @@ class _Iterator:
         assert self.source is not None
         if not self.pipe._is_read_by(self.number):
             raise RuntimeError(ONE_ITERATOR.format(self.pipe))
-        if _profiler_enabled():
-            mark = _C._profiler.enter(type(self.pipe).__qualname__)
-            try:
-                sample = next(self.source)
-            finally:
-                _C._profiler.leave(*mark)
-        else:
+        mark = _C._profiler.enter(type(self.pipe).__qualname__)
+        try:
             sample = next(self.source)
+        finally:
+            _C._profiler.leave(*mark)
         self.pipe._number_of_samples_yielded += 1
         return sample
 

@@ -126,7 +126,6 @@ static void count_combine(void *into, const void *from, int64_t n) {
 #define REDUCTION(dtype, bytes, name) [dtype] = TP_REDUCTION_ROW(name, dtype, dtype, bytes)
 #define FOUND(dtype, name, finish_)                                                              \
     [dtype] = {TP_REDUCTION_FIELDS(dtype, TP_BOOL, 1, found_init, name, found_combine, finish_), \
-               .takes_gaps = true, /* many end early */                                          \
                .settled = found_everywhere}
 #define ANY(dtype, suffix) FOUND(dtype, suffix##_any, finish_1)
 #define EVERY(dtype, suffix) FOUND(dtype, suffix##_all, finish_not)

@@ -71,7 +71,6 @@ static void squares_combine(void *into, const void *from, int64_t n) {
 
 #define VARIANCE(in_, out_, name)           \
     [in_] = {.in = in_,                     \
-             .takes_gaps = true,            \
              .out = out_,                   \
              .size = sizeof(moments),       \
              .init = moments_init,          \
@@ -81,7 +80,6 @@ static void squares_combine(void *into, const void *from, int64_t n) {
              .finish = name##_finish}
 #define LENGTH(in_, out_, name)                     \
     [in_] = {.in = in_,                             \
-             .takes_gaps = true,                    \
              .out = out_,                           \
              .size = sizeof(double),                \
              .init = squares_init,                  \

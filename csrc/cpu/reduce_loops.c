@@ -124,7 +124,6 @@ static void any_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, 
 
 #define REDUCTION(dtype, bytes, name, finish_)  \
     [dtype] = {.leaf = PIECES * TP_REDUCE_LEAF, \
-               .takes_gaps = true,              \
                TP_REDUCTION_FIELDS(dtype, dtype, bytes, name##_init, name, name##_combine, finish_)}
 
 const tp_reduce_kernels TP_CAP(tp_reduce) = {

@@ -21,6 +21,7 @@
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "core/tls.h"
+#include "cpu/kernels.h"
 #include "cpu/run.h"
 #include "core/memory.h"
 #include "iter/dims.h"
@@ -314,10 +315,20 @@ static int64_t locate_tile(const plan *p, int64_t t, char **in, char **out) {
     return tp_at_most(p->kept.size[0] - first, p->width);
 }
 
+static bool is_of(const tp_reduction *r, const void *table, size_t bytes) {
+    return (uintptr_t)r - (uintptr_t)table < bytes;
+}
+
+/* Whether elements with gaps are folded as fast as others: sums and moments have loops for them, others end early. */
+static bool takes_gaps(const tp_reduction *r) {
+    return r->settled || is_of(r, tp_cpu.reduce, sizeof *tp_cpu.reduce) ||
+           is_of(r, tp_cpu.moments, sizeof *tp_cpu.moments);
+}
+
 /* Whether the elements of a run with gaps between them are laid side by side, where runs are folded by vectors. */
 static bool lays_together(const plan *p) {
     bool has_gaps = p->reduced.in[0] != tp_itemsize(p->in_dtype);
-    return has_gaps && !p->rows && !p->r->takes_gaps && !p->source && p->reduced.size[0] >= LAID_LEAST;
+    return has_gaps && !p->rows && !takes_gaps(p->r) && !p->source && p->reduced.size[0] >= LAID_LEAST;
 }
 
 static void start_worker(worker *w, const plan *p) {

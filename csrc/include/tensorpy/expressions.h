@@ -117,7 +117,6 @@ typedef struct tp_reduction {
     int64_t leaf;      /* the most elements that fold_runs takes into one accumulator: 0 is TP_REDUCE_LEAF */
     int64_t leaf_rows; /* the most rows that fold_rows takes into one accumulator: 0 is TP_REDUCE_LEAF */
     bool indexed;      /* `index` matters: only for one reduced dimension, or a contiguous tensor as a whole */
-    bool takes_gaps;   /* elements with gaps are folded as fast as others; else they are laid side by side first */
     void (*init)(void *acc, int64_t n);
     /* In both folds `stride` leads, in bytes, from what belongs to one accumulator to what belongs to the next, and
      * run_stride or row_stride to the next element of the same. index: the first element's number in the reduced space.

@@ -13,6 +13,7 @@
 #include "cpu/kernels.h"
 #include "cpu/sgemm.h"
 #include "prim/panels.h"
+#include "prim/pieces.h"
 #include "prim/transfer.h"
 #include "iter/iter.h"
 #include "core/memory.h"
@@ -373,20 +374,40 @@ static int check_fits(const tp_tensor *a, const tp_tensor *out) {
     return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
 }
 
-static int multiply_one(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
-                        const tp_scalar *beta) {
+typedef struct {
+    tp_tensor *a, *b, *out;
+    const tp_scalar *alpha, *beta;
+} product;
+
+/* Products of 16-bit floats run in float32, for a piece of the rows (or of a batch) at a time. */
+static int by_pieces(const product *p, bool batch, tp_piece_fn run) {
+    tp_tensor *const all[] = {p->out, p->a, batch ? p->b : NULL};
+    bool widens = tp_compute_dtype((tp_dtype)p->out->dtype) != (tp_dtype)p->out->dtype;
+    return tp_by_pieces(all, TP_COUNTOF(all), widens ? ~(uint64_t)1 : TP_WHOLE, run, p);
+}
+
+static int multiply_rows(tp_tensor *const *parts, const void *context) {
+    const product *p = context;
+    tp_tensor *out = parts[0], *a = parts[1];
     tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
-    if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype)) return multiply_integers(a, b, out, alpha, beta);
-    if (check_fits(a, out) < 0) return -1;
-    tp_autoref *left = operand(a, compute), *right = operand(b, compute);
+    tp_autoref *left = operand(a, compute);
     int leading, trans;
     matrix m = matrix_of(out);
     bool direct = dtype == compute && blas_layout(&m, &leading, &trans);
     tp_autoref *target = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), compute, TP_CPU);
-    if (!left || !right || !target) return -1;
-    if (!direct && !tp_scalar_equals_int(beta, 0) && tp_copy_data(target, out) < 0) return -1;
-    if (call_blas(compute, matrix_of(left), matrix_of(right), matrix_of(target), alpha, beta) < 0) return -1;
+    if (!left || !target) return -1;
+    if (!direct && !tp_scalar_equals_int(p->beta, 0) && tp_copy_data(target, out) < 0) return -1;
+    if (call_blas(compute, matrix_of(left), matrix_of(p->b), matrix_of(target), p->alpha, p->beta) < 0) return -1;
     return direct ? 0 : tp_copy_data(out, target);
+}
+
+static int multiply_one(tp_tensor *a, tp_tensor *b, tp_tensor *out, const tp_scalar *alpha, const tp_scalar *beta) {
+    tp_dtype dtype = (tp_dtype)out->dtype;
+    if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype)) return multiply_integers(a, b, out, alpha, beta);
+    if (check_fits(a, out) < 0) return -1;
+    tp_autoref *right = operand(b, tp_compute_dtype(dtype));
+    product p = {a, right, out, alpha, beta};
+    return right ? by_pieces(&p, false, multiply_rows) : -1;
 }
 
 /* ---- batches ---- */
@@ -478,27 +499,33 @@ static int multiply_panels(const tp_tensor *a, const tp_tensor *b, tp_tensor *ou
 
 const tp_product_shortcut product_shortcut_cpu = {.products = 8, .rows = 4};
 
-static int multiply_batch(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
-                          const tp_scalar *beta) {
+static int multiply_some(tp_tensor *const *parts, const void *context) {
+    const product *p = context;
+    tp_tensor *out = parts[0], *a = parts[1];
     tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
-    if (a->sizes[2] > INT32_MAX || out->sizes[1] > INT32_MAX || out->sizes[2] > INT32_MAX)
-        return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
-    if (in_panels(a, b, out, alpha, beta)) return multiply_panels(a, b, out, beta);
-    tp_autoref *left = batch_operand(a, compute), *right = batch_operand(b, compute);
+    tp_autoref *left = batch_operand(a, compute), *right = batch_operand(parts[2], compute);
     int leading, trans;
     matrix m = matrix_at(out, 0);
     bool direct =
         dtype == compute && (tp_is_integral_dtype(dtype) || dtype == TP_BOOL || blas_layout(&m, &leading, &trans));
     tp_autoref *target = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), compute, TP_CPU);
     if (!left || !right || !target) return -1;
-    if (!direct && !tp_scalar_equals_int(beta, 0) && tp_copy_data(target, out) < 0) return -1;
-    batch_job j = {batch_of(left), batch_of(right), batch_of(target), compute, alpha, beta};
+    if (!direct && !tp_scalar_equals_int(p->beta, 0) && tp_copy_data(target, out) < 0) return -1;
+    batch_job j = {batch_of(left), batch_of(right), batch_of(target), compute, p->alpha, p->beta};
     double work = (double)out->sizes[1] * (double)out->sizes[2] * (double)a->sizes[2];
     int64_t n = out->sizes[0], grain = work > 1e5 ? 1 : (int64_t)(1e5 / work);
     bool threads = n > grain && tp_get_num_threads() > 1 && !tp_in_parallel();
     int status = tp_parallel_unlocked(work * (double)n > 1e5, n, threads ? grain : n, run_batch, &j);
     if (status < 0) return -1;
     return direct ? 0 : tp_copy_data(out, target);
+}
+
+static int multiply_batch(tp_tensor *a, tp_tensor *b, tp_tensor *out, const tp_scalar *alpha, const tp_scalar *beta) {
+    if (a->sizes[2] > INT32_MAX || out->sizes[1] > INT32_MAX || out->sizes[2] > INT32_MAX)
+        return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
+    if (in_panels(a, b, out, alpha, beta)) return multiply_panels(a, b, out, beta);
+    product p = {a, b, out, alpha, beta};
+    return by_pieces(&p, true, multiply_some);
 }
 
 int product_cpu(tp_tensor *a, tp_tensor *b, const tp_scalar *alpha, const tp_scalar *beta, tp_tensor *out) {

@@ -8,7 +8,12 @@ enum { NONE, MEAN, SUM };
 
 static int64_t classes_of(const tp_tensor *self) { return self->sizes[self->ndim - 1]; }
 
-/* An element of a plain float32 or float64 tensor. */
+/* The element of a row's class, in any floating dtype and layout. */
+static char *element(const tp_tensor *t, int64_t row, int64_t class) {
+    int64_t from_row = t->ndim == 2 ? row * t->strides[0] : 0, at = from_row + class * t->strides[t->ndim - 1];
+    return (char *)tp_data(t) + at * tp_itemsize((tp_dtype)t->dtype);
+}
+/* Of a plain float32 or float64 tensor. */
 static double get(const tp_tensor *t, int64_t i) {
     return t->dtype == TP_FLOAT64 ? ((double *)tp_data(t))[i] : (double)((float *)tp_data(t))[i];
 }
@@ -27,9 +32,9 @@ static int check_class(int64_t c, int64_t classes) {
 int nll_loss_forward_cpu(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index,
                          int64_t fault TP_UNUSED, tp_tensor *output, tp_tensor *total_weight) {
     tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
-    tp_autoref *x = tp_plain(self, dtype), *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype);
+    tp_autoref *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype);
     tp_autoref *rows = tp_new_empty(TP_INTS(t ? t->numel : 0), dtype, self->device);
-    if (!x || !t || !rows || (weight && !w)) return -1;
+    if (!t || !rows || (weight && !w)) return -1;
     int64_t n = t->numel, classes = classes_of(self);
     const int64_t *classes_at = tp_data(t);
     double sum = 0, total = 0;
@@ -40,7 +45,8 @@ int nll_loss_forward_cpu(tp_tensor *self, tp_tensor *target, tp_tensor *weight, 
             continue;
         }
         if (check_class(c, classes) < 0) return -1;
-        double factor = w ? get(w, c) : 1, loss = -factor * get(x, i * classes + c);
+        tp_scalar x = tp_scalar_load(element(self, i, c), (tp_dtype)self->dtype);
+        double factor = w ? get(w, c) : 1, loss = -factor * tp_scalar_double(&x);
         sum += loss, total += factor;
         put(rows, i, loss);
     }
@@ -59,16 +65,15 @@ int nll_loss_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *ta
     tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
     tp_autoref *g = tp_plain(grad_output, dtype), *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype),
                *total = tp_plain(total_weight, dtype);
-    bool direct = (tp_dtype)grad_input->dtype == dtype;
-    tp_autoref *out = direct ? tp_retain(grad_input) : tp_new_empty(tp_sizes(self), dtype, self->device);
-    if (!g || !t || !total || !out || (weight && !w) || tp_fill_data(out, TP_SCALAR_I(0)) < 0) return -1;
+    if (!g || !t || !total || (weight && !w) || tp_fill_data(grad_input, TP_SCALAR_I(0)) < 0) return -1;
     int64_t classes = classes_of(self);
     for (int64_t i = 0; i < t->numel; i++) {
         int64_t c = ((const int64_t *)tp_data(t))[i];
         if (c == ignore_index) continue;
         if (check_class(c, classes) < 0) return -1;
         double v = -(w ? get(w, c) : 1) * get(g, reduction == NONE ? i : 0);
-        put(out, i * classes + c, reduction == MEAN ? v / get(total, 0) : v);
+        tp_scalar_store(TP_SCALAR_F(reduction == MEAN ? v / get(total, 0) : v), (tp_dtype)grad_input->dtype,
+                        element(grad_input, i, c));
     }
-    return direct ? 0 : tp_copy_data(grad_input, out);
+    return 0;
 }

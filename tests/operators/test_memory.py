@@ -96,6 +96,67 @@ def test_full_reductions(op: str) -> None:
     assert peak_of(lambda: getattr(tp, op)(a, 1)) <= (2 * SIDE * SIDE if op == "logsumexp" else 0) * 4 + SMALL
 
 
+def lots(*shape: int, dtype: tp.dtype = tp.bfloat16, step: int = 37) -> tp.Tensor:
+    """As many elements as several pieces have, the same for all dtypes."""
+    return (tp.arange(tp.Size(shape).numel()) * step % 251).reshape(shape).to(dtype) / 251
+
+
+# Rows that are independent of each other: what is computed in float32 is widened for a piece of them at a time.
+IN_PIECES: dict[str, tuple[tuple[int, ...], Callable[[tp.Tensor], Any]]] = {
+    "softmax": ((16, 64, 1024), lambda x: x.softmax(-1)),
+    "softmax of columns": ((4, 300, 1024), lambda x: x.softmax(1)),
+    "log_softmax of the first": ((64, 32, 512), lambda x: x.log_softmax(0)),
+    "cumsum": ((1024, 1024), lambda x: x.cumsum(1)),
+    "cumprod of columns": ((1024, 1024), lambda x: x.cumprod(0)),
+    "logcumsumexp": ((3, 1, 400, 1024), lambda x: x.logcumsumexp(-1)),
+    "cummax": ((1024, 1024), lambda x: x.cummax(0)),
+    "layer_norm": ((8, 128, 1024), lambda x: F.layer_norm(x, (1024,), x[0, 0], x[0, 1])),
+    "layer_norm of two": ((1024, 32, 32), lambda x: F.layer_norm(x, (32, 32))),
+    "nll_loss": ((1024, 1024), lambda x: F.nll_loss(x, tp.arange(1024), reduction="none")),
+    "cross_entropy": ((1024, 1024), lambda x: F.cross_entropy(x, tp.arange(1024), reduction="none")),
+    "matmul": ((4096, 256), lambda x: x @ x[:256]),
+    "a batch": ((64, 128, 128), lambda x: x @ x.mT),
+    "mv": ((1024, 1024), lambda x: x @ x[0]),
+    "addmm": ((4096, 256), lambda x: tp.addmm(x, x, x[:256])),
+    "max_pool2d": ((16, 16, 64, 64), lambda x: F.max_pool2d(x, 2, return_indices=True)),
+    "avg_pool2d": ((16, 64, 32, 32), lambda x: F.avg_pool2d(x, 3, 1, 1)),
+    "adaptive": ((1, 256, 64, 64), lambda x: F.adaptive_avg_pool2d(x, 8)),
+    "max_pool3d": ((4, 16, 16, 32, 32), lambda x: F.max_pool3d(x, 2)),
+}
+
+
+def rows_apart(result: Any) -> tp.Tensor:
+    return result[0] if isinstance(result, tuple) else result
+
+
+@pytest.mark.parametrize("name", IN_PIECES)
+@pytest.mark.parametrize("dtype", [tp.bfloat16, tp.float16])
+def test_pieces(name: str, dtype: tp.dtype) -> None:
+    """Results and gradients are those of float32, whatever the pieces."""
+    shape, call = IN_PIECES[name]
+    x = lots(*shape, dtype=dtype).requires_grad_()
+    wide = x.detach().float().requires_grad_()
+    result, wanted = rows_apart(call(x)), rows_apart(call(wide))
+    tp.testing.assert_close(result.float(), wanted, rtol=0.02, atol=0.02)
+    slope = lots(*result.shape, dtype=dtype, step=101)
+    result.backward(slope)
+    wanted.backward(slope.float())
+    scale = float(wide.grad.abs().max())
+    tp.testing.assert_close(x.grad.float() / scale, wide.grad / scale, rtol=0.05, atol=0.02)
+
+
+@pytest.mark.parametrize("name", IN_PIECES)
+def test_pieces_take_little(name: str) -> None:
+    shape, call = IN_PIECES[name]
+    x = lots(*shape)
+    result = call(x)
+    own = sum(t.nbytes for t in (result if isinstance(result, tuple) else (result,)))
+    own += x.nbytes if name == "cross_entropy" else 0  # the logarithms
+    del result
+    piece = 4 * 2**18
+    assert peak_of(lambda: call(x)) <= own + 4.2 * piece + SMALL
+
+
 def test_views_allocate_nothing() -> None:
     a = grid()
     for view in (lambda: a[1:, ::2], lambda: a.t(), lambda: a.reshape(-1), lambda: a.expand(8, SIDE, SIDE)):

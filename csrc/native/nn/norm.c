@@ -4,6 +4,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "prim/transfer.h"
+#include "prim/pieces.h"
 #include "prim/plain.h"
 #include "prim/norm.h"
 #include "native/common/checks.h"
@@ -42,10 +43,15 @@ static int check_layer(const char *complex_op, const tp_tensor *input, tp_ints s
     return complex_op ? 0 : tp_check_norm_dtypes("layer_norm", input, both, names, 2);
 }
 
+/* The sizes of what has an element a row. */
+static tp_ints statistic_sizes(const tp_tensor *input, int64_t reduced, int64_t *sizes) {
+    for (int i = 0; i < input->ndim; i++) sizes[i] = i < input->ndim - reduced ? input->sizes[i] : 1;
+    return (tp_ints){sizes, input->ndim};
+}
+
 static tp_tensor *statistics(const tp_tensor *input, int64_t reduced, tp_dtype dtype) {
     int64_t sizes[TP_MAX_DIMS];
-    for (int i = 0; i < input->ndim; i++) sizes[i] = i < input->ndim - reduced ? input->sizes[i] : 1;
-    return tp_new_empty((tp_ints){sizes, input->ndim}, dtype, input->device);
+    return tp_new_empty(statistic_sizes(input, reduced, sizes), dtype, input->device);
 }
 
 /* Part i sums rows i * rows / parts on: the split depends on the rows only. */
@@ -64,53 +70,92 @@ static tp_norm_rows rows_of(int64_t rows, int64_t n) {
     return (tp_norm_rows){.rows = rows, .runs = 1, .length = n, .first = n, .per_run = 1, .each = 1};
 }
 
+/* What a kernel writes in `dtype` instead of out; finish copies it over. */
+static tp_tensor *target_of(tp_tensor *out, tp_dtype dtype) {
+    return tp_needs_copy(out, dtype) ? tp_new_empty(tp_sizes(out), dtype, out->device) : tp_retain(out);
+}
+static int finish(tp_tensor *made, tp_tensor *out) { return made == out ? 0 : tp_copy_data(out, made); }
+
+typedef struct {
+    tp_tensor *weight, *bias;
+    tp_dtype dtype;
+    int64_t n; /* elements of a row */
+    double eps;
+} layer;
+
+/* parts: out, input, mean, rstd. */
+static int layer_part(tp_tensor *const *parts, const void *context) {
+    const layer *l = context;
+    tp_autoref *x = tp_plain(parts[1], l->dtype), *out = x ? target_of(parts[0], l->dtype) : NULL,
+               *mean = out ? target_of(parts[2], l->dtype) : NULL, *rstd = mean ? target_of(parts[3], l->dtype) : NULL;
+    if (!rstd) return -1;
+    tp_norm_rows walk = rows_of(x->numel / l->n, l->n);
+    bool failed =
+        tp_prim_norm_forward(x, l->weight, l->bias, tp_norm_words(&walk), l->eps, 0, out, mean, rstd, NULL, NULL) < 0;
+    return failed || finish(out, parts[0]) < 0 || finish(mean, parts[2]) < 0 ? -1 : finish(rstd, parts[3]);
+}
+
 /* native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor,
  * Tensor, Tensor) */
 tp_tensor3 native_layer_norm_dense(tp_tensor *given, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
                                    double eps) {
-    int64_t rows, n;
+    int64_t rows, n, last = normalized_shape.size;
     tp_tensor3 r = {{NULL}};
     tp_autoref *input = tp_still(given);
     if (!input || check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
-    tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
-    tp_autoref *x = tp_plain(input, dtype), *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
-    if (!x || (weight && !w) || (bias && !b)) return r;
-    r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device);
-    r.v[1] = statistics(input, normalized_shape.size, dtype);
-    r.v[2] = statistics(input, normalized_shape.size, dtype);
+    tp_dtype given_dtype = (tp_dtype)input->dtype, dtype = tp_compute_dtype(given_dtype);
+    tp_autoref *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
+    if ((weight && !w) || (bias && !b)) return r;
+    r.v[0] = tp_new_empty(tp_sizes(input), given_dtype, input->device);
+    r.v[1] = statistics(input, last, given_dtype);
+    r.v[2] = statistics(input, last, given_dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) return release_all(&r), r;
-    tp_norm_rows walk = rows_of(rows, n);
-    int status = !rows || !n
-                     ? 0
-                     : tp_prim_norm_forward(x, w, b, tp_norm_words(&walk), eps, 0, r.v[0], r.v[1], r.v[2], NULL, NULL);
-    if (status < 0) return release_all(&r), r;
-    for (int i = 0; i < 3; i++) r.v[i] = tp_narrow_steal(r.v[i], (tp_dtype)input->dtype);
-    if (!r.v[0] || !r.v[1] || !r.v[2]) release_all(&r);
+    tp_tensor *const all[] = {r.v[0], input, r.v[1], r.v[2]};
+    layer l = {w, b, dtype, n, eps};
+    uint64_t whole = tp_needs_copy(input, dtype) ? tp_last_dims(input, last) : TP_WHOLE;
+    if (rows && n && tp_by_pieces(all, TP_COUNTOF(all), whole, layer_part, &l) < 0) release_all(&r);
     return r;
 }
 
-/* Sums over the rows for the weight (wanted[1]) and the bias (wanted[2]). */
-static int weight_gradients(tp_tensor *g, tp_tensor *x, tp_tensor *mean, tp_tensor *rstd, const tp_norm_rows *walk,
-                            tp_ints shape, tp_tensor *const like[3], const bool wanted[3], tp_tensor3 *r) {
-    int64_t parts = parts_of(walk->rows);
-    bool some = walk->rows && walk->length;
-    tp_tensor *sums[3] = {NULL};
+typedef struct {
+    layer of;
+    tp_tensor *sums[2]; /* for the weight and the bias, if wanted: what comes of the rows is added */
+} layer_gradient;
+
+static int add_columns(tp_tensor *g, tp_tensor *x, tp_tensor *mean, tp_tensor *rstd, const tp_norm_rows *walk,
+                       tp_tensor *const sums[2]) {
+    tp_tensor *by_part[2] = {NULL};
     int status = 0;
-    for (int i = 1; i < 3; i++)
-        if (wanted[i] && status == 0) {
-            sums[i] = tp_new_empty(TP_INTS(parts, walk->length), (tp_dtype)x->dtype, x->device);
-            status = !sums[i] ? -1 : some ? 0 : tp_fill_data(sums[i], TP_SCALAR_I(0));
+    for (int i = 0; i < 2 && status == 0; i++)
+        if (sums[i]) {
+            by_part[i] = tp_new_empty(TP_INTS(parts_of(walk->rows), walk->length), (tp_dtype)x->dtype, x->device);
+            status = by_part[i] ? 0 : -1;
         }
-    if (status == 0 && some) status = tp_prim_norm_columns(g, x, mean, rstd, tp_norm_words(walk), sums[1], sums[2]);
-    for (int i = 1; i < 3; i++) {
-        if (wanted[i] && status == 0) {
-            tp_autoref *sum = tp_sum_dim_IntList(sums[i], TP_INTS(0), false, TP_NO_DTYPE);
-            r->v[i] = sum ? tp_narrow_steal(tp_reshape(sum, shape), (tp_dtype)like[i]->dtype) : NULL;
-            if (!r->v[i]) status = -1;
-        }
-        tp_release(sums[i]);
+    if (status == 0) status = tp_prim_norm_columns(g, x, mean, rstd, tp_norm_words(walk), by_part[0], by_part[1]);
+    for (int i = 0; i < 2; i++) {
+        tp_autoref *sum =
+            by_part[i] && status == 0 ? tp_sum_dim_IntList(by_part[i], TP_INTS(0), false, TP_NO_DTYPE) : NULL;
+        if (by_part[i] && status == 0) status = sum ? tp_add__Tensor(sums[i], sum, TP_SCALAR_I(1)) : -1;
+        tp_release(by_part[i]);
     }
     return status;
+}
+
+/* parts: grad_out, input, mean, rstd, and the gradient of the input, if wanted. */
+static int layer_gradient_part(tp_tensor *const *parts, const void *context) {
+    const layer_gradient *l = context;
+    tp_dtype dtype = l->of.dtype;
+    tp_autoref *g = tp_plain(parts[0], dtype), *x = g ? tp_plain(parts[1], dtype) : NULL,
+               *mean = x ? tp_plain(parts[2], dtype) : NULL, *rstd = mean ? tp_plain(parts[3], dtype) : NULL;
+    if (!rstd) return -1;
+    tp_norm_rows walk = rows_of(x->numel / l->of.n, l->of.n);
+    if (parts[4]) {
+        tp_autoref *out = target_of(parts[4], dtype);
+        if (!out || tp_prim_norm_backward(g, x, l->of.weight, mean, rstd, tp_norm_words(&walk), out, NULL, NULL) < 0 ||
+            finish(out, parts[4]) < 0)
+            return -1;
+    }
+    return l->sums[0] || l->sums[1] ? add_columns(g, x, mean, rstd, &walk, l->sums) : 0;
 }
 
 /* native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd,
@@ -118,26 +163,37 @@ static int weight_gradients(tp_tensor *g, tp_tensor *x, tp_tensor *mean, tp_tens
 tp_tensor3 native_layer_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_ints normalized_shape,
                                             tp_tensor *mean, tp_tensor *rstd, tp_tensor *weight, tp_tensor *bias,
                                             tp_bools output_mask) {
-    int64_t rows, n;
+    int64_t rows, n, last = normalized_shape.size;
     tp_tensor3 r = {{NULL}};
     if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
     if (grad_out->numel != input->numel || mean->numel != rows || rstd->numel != rows)
         return tp_fail(TP_RuntimeError, "native_layer_norm_backward: grad_out, mean or rstd does not fit the input"), r;
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
-    tp_autoref *x = tp_plain(input, dtype), *g = tp_plain(grad_out, dtype), *w = tp_plain(weight, dtype),
-               *m = tp_plain(mean, dtype), *s = tp_plain(rstd, dtype);
-    if (!x || !g || !m || !s || (weight && !w)) return r;
-    tp_tensor *like[] = {input, weight, bias};
-    const bool wanted[] = {output_mask.data[0], output_mask.data[1] && weight, output_mask.data[2] && bias};
-    tp_norm_rows walk = rows_of(rows, n);
-    if (wanted[0]) {
-        if (!(r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device))) return r;
-        if (rows && n && tp_prim_norm_backward(g, x, w, m, s, tp_norm_words(&walk), r.v[0], NULL, NULL) < 0)
-            return release_all(&r), r;
-        if (!(r.v[0] = tp_narrow_steal(r.v[0], (tp_dtype)input->dtype))) return r;
+    int64_t sizes[TP_MAX_DIMS];
+    tp_ints each = statistic_sizes(input, last, sizes);
+    tp_autoref *w = tp_plain(weight, dtype), *g = tp_reshape(grad_out, tp_sizes(input)), *m = tp_reshape(mean, each),
+               *s = tp_reshape(rstd, each);
+    if (!g || !m || !s || (weight && !w)) return r;
+    tp_tensor *const like[] = {input, weight, bias};
+    layer_gradient l = {{w, NULL, dtype, n, 0}, {NULL}};
+    int status = 0;
+    for (int i = 0; i < 3 && status == 0; i++)
+        if (output_mask.data[i] && like[i]) {
+            r.v[i] = tp_new_empty(tp_sizes(like[i]), i ? dtype : (tp_dtype)input->dtype, input->device);
+            status = !r.v[i] || (i && tp_fill_data(r.v[i], TP_SCALAR_I(0)) < 0) ? -1 : 0;
+            if (i && status == 0) status = (l.sums[i - 1] = tp_reshape(r.v[i], TP_INTS(n))) ? 0 : -1;
+        }
+    if (status == 0 && rows && n) {
+        tp_tensor *const all[] = {g, input, m, s, r.v[0]};
+        bool copies = tp_needs_copy(input, dtype) || tp_needs_copy(g, dtype);
+        status =
+            tp_by_pieces(all, TP_COUNTOF(all), copies ? tp_last_dims(input, last) : TP_WHOLE, layer_gradient_part, &l);
     }
-    if ((wanted[1] || wanted[2]) && weight_gradients(g, x, m, s, &walk, normalized_shape, like, wanted, &r) < 0)
-        release_all(&r);
+    for (int i = 1; i < 3; i++) {
+        tp_release(l.sums[i - 1]);
+        if (r.v[i] && status == 0 && !(r.v[i] = tp_narrow_steal(r.v[i], (tp_dtype)like[i]->dtype))) status = -1;
+    }
+    if (status < 0) release_all(&r);
     return r;
 }
 

@@ -5,6 +5,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "prim/transfer.h"
+#include "prim/pieces.h"
 #include "prim/plain.h"
 #include "prim/fault.h"
 #include "prim/pool.h"
@@ -196,23 +197,39 @@ static int clamp_to(tp_tensor *maxima, tp_dtype dtype) {
     return tp_clamp_min_(maxima, TP_SCALAR_I(is_signed ? -(INT64_C(1) << (8 * tp_itemsize(dtype) - 1)) : 0));
 }
 
-/* Computes into `target` (the operator's dtype) through the loop's dtype. The places of maxima in `index` are written
- * beside, or read: then they are plain. */
-static int convert_and_run(const tp_pool_plan *p, pooling what, tp_tensor *source, tp_tensor *target,
-                           tp_tensor *index) {
-    if (target->numel == 0) return 0;
-    if (source->numel == 0) return tp_fill_data(target, TP_SCALAR_I(0)); /* a gradient that nothing flows into */
+typedef struct {
+    const tp_pool_plan *plan;
+    pooling what;
+} planes;
+
+/* parts: target (of the operator's dtype), source, index. */
+static int run_planes(tp_tensor *const *parts, const void *context) {
+    const planes *j = context;
+    tp_tensor *target = parts[0], *index = parts[2];
     tp_dtype dtype = loop_dtype((tp_dtype)target->dtype);
-    tp_autoref *from = tp_plain(source, dtype);
-    bool direct = (tp_dtype)target->dtype == dtype && tp_is_contiguous(target);
+    tp_autoref *from = tp_plain(parts[1], dtype);
+    bool direct = !tp_needs_copy(target, dtype);
     tp_autoref *to = direct ? tp_retain(target) : tp_new_empty(tp_sizes(target), dtype, target->device);
     bool places = !index || tp_is_contiguous(index);
     tp_autoref *at = places ? tp_retain(index) : tp_new_empty(tp_sizes(index), TP_INT64, index->device);
     if (!from || !to || (index && !at)) return -1;
-    if (run(p, what, from, to, at) < 0 || (what == MAX && !direct && clamp_to(to, (tp_dtype)target->dtype) < 0))
+    if (run(j->plan, j->what, from, to, at) < 0 ||
+        (j->what == MAX && !direct && clamp_to(to, (tp_dtype)target->dtype) < 0))
         return -1;
     if (!places && tp_copy_data(index, at) < 0) return -1;
     return direct ? 0 : tp_copy_data(target, to);
+}
+
+/* Computes into `target` through the loop's dtype. The places of maxima in `index` are written beside, or read: then
+ * they are plain. */
+static int convert_and_run(const tp_pool_plan *p, pooling what, tp_tensor *source, tp_tensor *target,
+                           tp_tensor *index) {
+    if (target->numel == 0) return 0;
+    if (source->numel == 0) return tp_fill_data(target, TP_SCALAR_I(0)); /* a gradient that nothing flows into */
+    tp_tensor *const all[] = {target, source, index};
+    bool converts = loop_dtype((tp_dtype)target->dtype) != (tp_dtype)target->dtype;
+    uint64_t whole = converts ? tp_last_dims(target, p->dims) : TP_WHOLE;
+    return tp_by_pieces(all, TP_COUNTOF(all), whole, run_planes, &(planes){p, what});
 }
 
 /* ---- the maximum ---- */

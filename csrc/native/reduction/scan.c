@@ -1,8 +1,9 @@
 /* scan.c: operators that run along a dimension and keep every step. The primitive wants plain tensors: what is laid out
- * otherwise, or of another dtype, goes through temporaries. */
+ * otherwise, or of another dtype, goes through temporaries, a piece at a time. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "iter/iter.h"
+#include "prim/pieces.h"
 #include "prim/transfer.h"
 
 #include <float.h>
@@ -18,13 +19,30 @@ static tp_tensor *ready(tp_tensor *t, tp_dtype dtype, bool read) {
 
 static int finish(tp_tensor *made, tp_tensor *wanted) { return made == wanted ? 0 : tp_copy_data(wanted, made); }
 
-/* Scans self, read as `dtype`, into out. */
-static int scan_into(scan_fn scan, tp_dtype dtype, tp_tensor *self, int64_t dim, tp_tensor *out) {
-    int64_t d = tp_wrap_dim(dim, self->ndim);
-    if (d < 0) return -1;
+typedef struct {
+    scan_fn scan;
+    extreme_fn extreme; /* instead of scan: what has places too */
+    tp_dtype dtype;     /* what self is read as */
+    int64_t dim;
+} run;
+
+/* parts: out, self, and the places. */
+static int scan_part(tp_tensor *const *parts, const void *context) {
+    const run *r = context;
+    tp_tensor *out = parts[0], *places = parts[2];
+    tp_autoref *in = ready(parts[1], r->dtype, true), *made = in ? ready(out, r->dtype, false) : NULL;
+    if (!made) return -1;
+    if (!places) return r->scan(in, r->dim, made) < 0 ? -1 : finish(made, out);
+    tp_autoref *at = ready(places, TP_INT64, false);
+    return !at || r->extreme(in, r->dim, made, at) < 0 || finish(made, out) < 0 ? -1 : finish(at, places);
+}
+
+static int scan_into(run r, tp_tensor *self, int64_t dim, tp_tensor *out, tp_tensor *places) {
+    if ((r.dim = tp_wrap_dim(dim, self->ndim)) < 0) return -1;
     if (self->numel == 0) return 0;
-    tp_autoref *in = ready(self, dtype, true), *made = in ? ready(out, dtype, false) : NULL;
-    return made && scan(in, d, made) == 0 ? finish(made, out) : -1;
+    tp_tensor *const all[] = {out, self, places};
+    bool copies = tp_needs_copy(self, r.dtype) || tp_needs_copy(out, r.dtype);
+    return tp_by_pieces(all, TP_COUNTOF(all), copies ? (uint64_t)1 << r.dim : TP_WHOLE, scan_part, &r);
 }
 
 /* ---- cumsum, cumprod ---- */
@@ -43,7 +61,7 @@ static int running(scan_fn scan, tp_tensor *self, int64_t dim, tp_tensor *out) {
     tp_dtype result = (tp_dtype)out->dtype, compute = result < TP_FLOAT16 ? TP_INT64 : tp_compute_dtype(result);
     bool narrows = result < TP_FLOAT16 && result != TP_INT64 && (tp_dtype)self->dtype != result;
     tp_autoref *in = narrows ? ready(self, result, true) : tp_retain(self);
-    return in ? scan_into(scan, compute, in, dim, out) : -1;
+    return in ? scan_into((run){.scan = scan, .dtype = compute}, in, dim, out, NULL) : -1;
 }
 
 /* cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
@@ -106,14 +124,8 @@ static int extremes_meta(tp_meta *m, tp_tensor *self, int64_t dim) {
 }
 
 static int extremes(extreme_fn scan, tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
-    tp_dtype compute = tp_compute_dtype((tp_dtype)self->dtype);
-    int64_t d = tp_wrap_dim(dim, self->ndim);
-    if (d < 0) return -1;
-    if (self->numel == 0) return 0;
-    tp_autoref *in = ready(self, compute, true), *made = in ? ready(values, compute, false) : NULL;
-    tp_autoref *at = made ? ready(indices, TP_INT64, false) : NULL;
-    if (!at || scan(in, d, made, at) < 0 || finish(made, values) < 0) return -1;
-    return finish(at, indices);
+    run r = {.extreme = scan, .dtype = tp_compute_dtype((tp_dtype)self->dtype)};
+    return scan_into(r, self, dim, values, indices);
 }
 
 /* cummax(Tensor self, int dim) -> (Tensor values, Tensor indices) */
@@ -145,7 +157,7 @@ int logcumsumexp_meta(tp_meta *m, tp_tensor *self, int64_t dim) {
 }
 int logcumsumexp_dense(tp_tensor *self, int64_t dim, tp_tensor *out) {
     tp_dtype compute = tp_compute_dtype((tp_dtype)self->dtype);
-    return scan_into(tp_prim_scan_logsumexp, compute, self, dim, out);
+    return scan_into((run){.scan = tp_prim_scan_logsumexp, .dtype = compute}, self, dim, out, NULL);
 }
 
 /* grad_i / exp(result_i) summed from the end, times exp(self): in logarithms, positive and negative gradients apart.

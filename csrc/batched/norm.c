@@ -65,6 +65,21 @@ tp_tensor3 native_layer_norm_batched(tp_tensor *input, tp_ints normalized_shape,
     return wrapped_steal(tp_native_layer_norm(x, normalized_shape, weight, bias, eps), &s);
 }
 
+/* _fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor) */
+tp_tensor2 _fused_rms_norm_batched(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_opt_float eps) {
+    const tp_tensor2 none = {{NULL}};
+    if (weight && tp_is_batched(weight)) {
+        tp_tensor2 r = tp__fused_rms_norm(input, normalized_shape, NULL, eps);
+        tp_autoref *x = r.v[0], *rstd = r.v[1], *scaled = x ? tp_mul_Tensor(x, weight) : NULL;
+        return scaled ? (tp_tensor2){{tp_take(scaled), tp_take(rstd)}} : none;
+    }
+    tp_autobatch s;
+    if (tp_batch_enter(&s, (tp_tensors){&input, 1}) < 0) return none;
+    tp_tensor2 r = tp__fused_rms_norm(tp_batch_inner_borrow(input), normalized_shape, weight, eps);
+    tp_autoref *x = tp_batch_wrap_steal(r.v[0], s.number), *rstd = tp_batch_wrap_steal(r.v[1], s.number);
+    return x && rstd ? (tp_tensor2){{tp_take(x), tp_take(rstd)}} : none;
+}
+
 /* native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps)
  * -> (Tensor, Tensor, Tensor) */
 tp_tensor3 native_group_norm_batched(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, int64_t N, int64_t C,

@@ -13,7 +13,7 @@ static char *element(const tp_tensor *t, int64_t row, int64_t class) {
     int64_t from_row = t->ndim == 2 ? row * t->strides[0] : 0, at = from_row + class * t->strides[t->ndim - 1];
     return (char *)tp_data(t) + at * tp_itemsize((tp_dtype)t->dtype);
 }
-/* Of a plain float32 or float64 tensor. */
+/* Element i of a plain float32 or float64 tensor. */
 static double get(const tp_tensor *t, int64_t i) {
     return t->dtype == TP_FLOAT64 ? ((double *)tp_data(t))[i] : (double)((float *)tp_data(t))[i];
 }

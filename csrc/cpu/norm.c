@@ -23,7 +23,7 @@ typedef struct {
     const char *x, *grad;
     char *out;
     const void *weight, *bias;
-    void *mean, *rstd, *var; /* var: given, frozen; or what the running variance moves towards */
+    void *mean, *rstd, *var; /* mean: NULL where rows are scaled about 0; var: given, frozen */
     void *running_mean, *running_var;
     char *to_weight, *to_bias;
     double eps, momentum;
@@ -84,12 +84,12 @@ static void forward_rows(int64_t begin, int64_t end, void *context) {
     for (int64_t first = begin; first < end; first += step) {
         int64_t m = end - first < step ? end - first : step;
         const char *x = j->x + first * next;
-        for (int64_t i = 0; i < m; i++) mean[i] = j->l->sum(x + i * next, n, runs, j->w.next) / count;
+        for (int64_t i = 0; i < m; i++) mean[i] = j->mean ? j->l->sum(x + i * next, n, runs, j->w.next) / count : 0;
         for (int64_t i = 0; i < m; i++) square[i] = j->l->squares(x + i * next, n, runs, j->w.next, mean[i]);
         for (int64_t i = 0; i < m; i++) rstd[i] = 1 / sqrt(square[i] / count + j->eps);
         for (int64_t i = 0, r = first; i < m; i++, r++) {
             normalise(j, r, mean[i], rstd[i]);
-            j->l->put(j->mean, r, mean[i]);
+            if (j->mean) j->l->put(j->mean, r, mean[i]);
             j->l->put(j->rstd, r, rstd[i]);
             if (!j->running_mean && !j->running_var) continue;
             move_running(j, j->running_mean, r, j->l->get(j->mean, r));
@@ -115,6 +115,12 @@ int norm_forward_cpu(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, tp_ints r
     return run(&j, j.w.rows, forward_rows);
 }
 
+int norm_rms_cpu(tp_tensor *x, tp_tensor *weight, tp_ints rows, double eps, tp_tensor *out, tp_tensor *rstd) {
+    job j = start(rows, x);
+    j.weight = data_of(weight), j.out = tp_data(out), j.rstd = tp_data(rstd), j.eps = eps;
+    return run(&j, j.w.rows, forward_rows);
+}
+
 int norm_frozen_cpu(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, tp_tensor *mean, tp_tensor *var, tp_ints rows,
                     double eps, tp_tensor *out) {
     job j = start(rows, x);
@@ -133,7 +139,7 @@ static void each_backward(const job *j, int64_t r, double mean, double rstd) {
     int64_t at = r * j->w.first * j->item, n = j->w.length;
     double sums[2] = {0};
     j->l->products(j->grad + at, j->x + at, j->weight, n, 1, 0, mean, sums);
-    double shift = rstd * sums[0] / (double)n, slope = rstd * rstd * rstd * sums[1] / (double)n;
+    double shift = j->mean ? rstd * sums[0] / (double)n : 0, slope = rstd * rstd * rstd * sums[1] / (double)n;
     j->l->spread(j->grad + at, j->x + at, j->weight, j->out + at, n, mean, rstd, shift, slope);
 }
 
@@ -176,12 +182,12 @@ static void backward_rows(int64_t begin, int64_t end, void *context) {
     void (*const row)(const job *, int64_t, double, double) = j->w.each      ? each_backward
                                                               : j->w.per_run ? runs_backward
                                                                              : row_backward;
-    for (int64_t r = begin; r < end; r++) row(j, r, j->l->get(j->mean, r), rstd_of(j, r));
+    for (int64_t r = begin; r < end; r++) row(j, r, get_or(j, j->mean, r, 0), rstd_of(j, r));
 }
 
 static int backward(job *j, tp_tensor *grad, tp_tensor *weight, tp_tensor *mean, tp_tensor *out, tp_tensor *to_weight,
                     tp_tensor *to_bias) {
-    j->grad = tp_data(grad), j->weight = data_of(weight), j->mean = tp_data(mean), j->out = data_of(out);
+    j->grad = tp_data(grad), j->weight = data_of(weight), j->mean = data_of(mean), j->out = data_of(out);
     j->to_weight = data_of(to_weight), j->to_bias = data_of(to_bias);
     return run(j, j->w.rows, backward_rows);
 }
@@ -191,6 +197,11 @@ int norm_backward_cpu(tp_tensor *grad, tp_tensor *x, tp_tensor *weight, tp_tenso
     job j = start(rows, x);
     j.rstd = tp_data(rstd);
     return backward(&j, grad, weight, mean, out, to_weight, to_bias);
+}
+
+int norm_rms_backward_cpu(tp_tensor *grad, tp_tensor *x, tp_tensor *weight, tp_tensor *rstd, tp_ints rows,
+                          tp_tensor *out) {
+    return norm_backward_cpu(grad, x, weight, NULL, rstd, rows, out, NULL, NULL);
 }
 
 int norm_frozen_backward_cpu(tp_tensor *grad, tp_tensor *x, tp_tensor *weight, tp_tensor *mean, tp_tensor *var,

@@ -71,6 +71,7 @@ TWICE = {
     "_c10d_functional::reduce_scatter_tensor_coalesced",
     "_fake_quantize_learnable_per_channel_affine",
     "_fake_quantize_learnable_per_tensor_affine",
+    "_fused_rms_norm_backward",
     "_linalg_eigvals",
     "_linalg_svd",
     "_recurrent_layer",

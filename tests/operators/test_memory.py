@@ -112,6 +112,7 @@ IN_PIECES: dict[str, tuple[tuple[int, ...], Callable[[tp.Tensor], Any]]] = {
     "cummax": ((1024, 1024), lambda x: x.cummax(0)),
     "layer_norm": ((8, 128, 1024), lambda x: F.layer_norm(x, (1024,), x[0, 0], x[0, 1])),
     "layer_norm of two": ((1024, 32, 32), lambda x: F.layer_norm(x, (32, 32))),
+    "rms_norm": ((8, 128, 1024), lambda x: F.rms_norm(x, (1024,), x[0, 0])),
     "nll_loss": ((1024, 1024), lambda x: F.nll_loss(x, tp.arange(1024), reduction="none")),
     "cross_entropy": ((1024, 1024), lambda x: F.cross_entropy(x, tp.arange(1024), reduction="none")),
     "matmul": ((4096, 256), lambda x: x @ x[:256]),

@@ -50,6 +50,44 @@ def test_rms_norm():
     expected = x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-3) * w
     result = F.rms_norm(tp.from_numpy(x), (5,), tp.from_numpy(w), 1e-3)
     np.testing.assert_allclose(np.array(result.tolist()), expected)
+    wide = x + 1j * rng.standard_normal((3, 5))  # the root of the mean square of complex numbers is complex
+    np.testing.assert_allclose(
+        F.rms_norm(tp.from_numpy(wide), (5,), eps=1e-3).numpy(), wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-3)
+    )
+    assert F.rms_norm(tp.ones(0, 5), (5,)).shape == (0, 5)
+
+
+@pytest.mark.parametrize(("shape", "normalised"), [((3, 5), (5,)), ((2, 3, 4), (3, 4)), ((4,), (4,))])
+@pytest.mark.parametrize("affine", [True, False])
+def test_rms_norm_gradients(shape: tuple[int, ...], normalised: tuple[int, ...], affine: bool) -> None:
+    """First, second and third ones, tangents, and those of the reciprocal root, which `_fused_rms_norm` gives too."""
+    source = tp.Generator().manual_seed(0)
+    inputs = [tp.randn(s, dtype=tp.float64, generator=source).requires_grad_() for s in (shape, normalised)]
+    inputs = inputs[: 1 + affine]
+
+    def both(x: tp.Tensor, w: tp.Tensor | None = None) -> tuple[tp.Tensor, tp.Tensor]:
+        return tp.ops.aten._fused_rms_norm(x, normalised, w, 1e-3)
+
+    gradcheck(both, inputs, check_forward_ad=True, check_batched_grad=True)
+    gradgradcheck(both, inputs, check_batched_grad=True)
+
+    def slope(x: tp.Tensor, *w: tp.Tensor) -> tp.Tensor:
+        return tp.func.grad(lambda t: F.rms_norm(t, normalised, *w, eps=1e-3).pow(3).sum())(x)
+
+    gradgradcheck(slope, inputs)
+
+
+def test_rms_norm_of_samples() -> None:
+    source = tp.Generator().manual_seed(0)
+    x, w = (tp.randn(s, dtype=tp.float64, generator=source) for s in ((4, 3, 5), (4, 5)))
+
+    def loss(x: tp.Tensor, w: tp.Tensor) -> tp.Tensor:
+        return F.rms_norm(x, (5,), w).pow(3).sum()
+
+    slopes = tp.func.grad(loss, argnums=(0, 1))
+    for together, apart in zip(tp.func.vmap(slopes)(x, w), zip(*map(slopes, x, w), strict=True), strict=True):
+        tp.testing.assert_close(together, tp.stack(list(apart)))
+    tp.testing.assert_close(tp.func.vmap(loss, (0, None))(x, w[0]), tp.stack([loss(t, w[0]) for t in x]))
 
 
 def test_embedding():

@@ -55,6 +55,12 @@ int bridge_meta_output(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dty
 TENSORPY_HANDLE(int, call_copy, "aten::copy_", (tp_tensor *, self), (tp_tensor *, src), (bool, non_blocking))
 int bridge_copy_data(tp_tensor *dst, tp_tensor *src) __asm__("tp_copy_data");
 int bridge_copy_data(tp_tensor *dst, tp_tensor *src) { return call_copy(dst, src, false); }
+TENSORPY_HANDLE(tp_tensor *, call_as_strided, "aten::as_strided", (tp_tensor *, self), (tp_ints, size),
+                (tp_ints, stride), (tp_opt_int, storage_offset))
+tp_tensor *bridge_new_alias(tp_tensor *t, tp_ints sizes, tp_ints strides, int64_t byte_offset) __asm__("tp_new_alias");
+tp_tensor *bridge_new_alias(tp_tensor *t, tp_ints sizes, tp_ints strides, int64_t byte_offset) {
+    return call_as_strided(t, sizes, strides, (tp_opt_int){true, byte_offset / tp_itemsize(tp_view_of(t).dtype)});
+}
 int bridge_fail(tp_error_class cls, const char *format, ...) __asm__("tp_fail");
 int bridge_fail(tp_error_class cls, const char *format, ...) {
     char text[4096];
@@ -130,7 +136,7 @@ def build(family: str, folder: Path) -> tuple[str, Catalog]:
         headers, {n: EMITTERS[n](whole) for n in HEADERS} | {"Primitives.h": emit_primitives_h(whole.primitives)}
     )
     sources = [str(out / name) for name in (*files, "bridge.c") if name.endswith(".c")]
-    sources += [str(source), str(ROOT / "csrc" / "core" / "dtype.c")]
+    sources += [str(source), *(str(ROOT / "csrc" / name) for name in ("core/dtype.c", "prim/pieces.c"))]
     flags = [f"-I{out}", f"-I{headers}", f"-I{ROOT / 'csrc'}", "-std=gnu11", "-O1", "-Wl,--no-undefined-version"]
     path = load(ns, sources, extra_cflags=flags, build_directory=folder)
     return path, catalog

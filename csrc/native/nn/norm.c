@@ -83,16 +83,22 @@ typedef struct {
     double eps;
 } layer;
 
-/* parts: out, input, mean, rstd. */
+/* parts: out, input, rstd, and the mean, without which rows are scaled about 0. */
 static int layer_part(tp_tensor *const *parts, const void *context) {
     const layer *l = context;
     tp_autoref *x = tp_plain(parts[1], l->dtype), *out = x ? target_of(parts[0], l->dtype) : NULL,
-               *mean = out ? target_of(parts[2], l->dtype) : NULL, *rstd = mean ? target_of(parts[3], l->dtype) : NULL;
+               *rstd = out ? target_of(parts[2], l->dtype) : NULL;
     if (!rstd) return -1;
     tp_norm_rows walk = rows_of(x->numel / l->n, l->n);
+    if (!parts[3]) {
+        int status = tp_prim_norm_rms(x, l->weight, tp_norm_words(&walk), l->eps, out, rstd);
+        return status < 0 || finish(out, parts[0]) < 0 ? -1 : finish(rstd, parts[2]);
+    }
+    tp_autoref *mean = target_of(parts[3], l->dtype);
+    if (!mean) return -1;
     bool failed =
         tp_prim_norm_forward(x, l->weight, l->bias, tp_norm_words(&walk), l->eps, 0, out, mean, rstd, NULL, NULL) < 0;
-    return failed || finish(out, parts[0]) < 0 || finish(mean, parts[2]) < 0 ? -1 : finish(rstd, parts[3]);
+    return failed || finish(out, parts[0]) < 0 || finish(rstd, parts[2]) < 0 ? -1 : finish(mean, parts[3]);
 }
 
 /* native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor,
@@ -110,7 +116,7 @@ tp_tensor3 native_layer_norm_dense(tp_tensor *given, tp_ints normalized_shape, t
     r.v[1] = statistics(input, last, given_dtype);
     r.v[2] = statistics(input, last, given_dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) return release_all(&r), r;
-    tp_tensor *const all[] = {r.v[0], input, r.v[1], r.v[2]};
+    tp_tensor *const all[] = {r.v[0], input, r.v[2], r.v[1]};
     layer l = {w, b, dtype, n, eps};
     uint64_t whole = tp_needs_copy(input, dtype) ? tp_last_dims(input, last) : TP_WHOLE;
     if (rows && n && tp_by_pieces(all, TP_COUNTOF(all), whole, layer_part, &l) < 0) release_all(&r);
@@ -141,50 +147,50 @@ static int add_columns(tp_tensor *g, tp_tensor *x, tp_tensor *mean, tp_tensor *r
     return status;
 }
 
-/* parts: grad_out, input, mean, rstd, and the gradient of the input, if wanted. */
+/* parts: grad_out, input, the gradient of the input, if wanted, rstd, and the mean, if rows are not scaled about 0. */
 static int layer_gradient_part(tp_tensor *const *parts, const void *context) {
     const layer_gradient *l = context;
     tp_dtype dtype = l->of.dtype;
     tp_autoref *g = tp_plain(parts[0], dtype), *x = g ? tp_plain(parts[1], dtype) : NULL,
-               *mean = x ? tp_plain(parts[2], dtype) : NULL, *rstd = mean ? tp_plain(parts[3], dtype) : NULL;
-    if (!rstd) return -1;
+               *rstd = x ? tp_plain(parts[3], dtype) : NULL, *mean = rstd ? tp_plain(parts[4], dtype) : NULL;
+    if (!rstd || (parts[4] && !mean)) return -1;
     tp_norm_rows walk = rows_of(x->numel / l->of.n, l->of.n);
-    if (parts[4]) {
-        tp_autoref *out = target_of(parts[4], dtype);
-        if (!out || tp_prim_norm_backward(g, x, l->of.weight, mean, rstd, tp_norm_words(&walk), out, NULL, NULL) < 0 ||
-            finish(out, parts[4]) < 0)
-            return -1;
+    tp_ints words = tp_norm_words(&walk);
+    if (parts[2]) {
+        tp_autoref *out = target_of(parts[2], dtype);
+        int status = !out   ? -1
+                     : mean ? tp_prim_norm_backward(g, x, l->of.weight, mean, rstd, words, out, NULL, NULL)
+                            : tp_prim_norm_rms_backward(g, x, l->of.weight, rstd, words, out);
+        if (status < 0 || finish(out, parts[2]) < 0) return -1;
     }
-    return l->sums[0] || l->sums[1] ? add_columns(g, x, mean, rstd, &walk, l->sums) : 0;
+    if (!l->sums[0] && !l->sums[1]) return 0;
+    tp_autoref *from = mean ? tp_retain(mean) : tp_new_empty(tp_sizes(rstd), dtype, rstd->device);
+    if (!from || (!mean && tp_fill_data(from, TP_SCALAR_I(0)) < 0)) return -1;
+    return add_columns(g, x, from, rstd, &walk, l->sums);
 }
 
-/* native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd,
- * Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
-tp_tensor3 native_layer_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_ints normalized_shape,
-                                            tp_tensor *mean, tp_tensor *rstd, tp_tensor *weight, tp_tensor *bias,
-                                            tp_bools output_mask) {
-    int64_t rows, n, last = normalized_shape.size;
+/* The gradients of the input, the weight and the bias, where they are wanted; mean may be NULL. */
+static tp_tensor3 layer_gradients(tp_tensor *grad_out, tp_tensor *input, int64_t last, int64_t rows, int64_t n,
+                                  tp_tensor *mean, tp_tensor *rstd, tp_tensor *weight, tp_tensor *bias,
+                                  const bool wanted[3]) {
     tp_tensor3 r = {{NULL}};
-    if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
-    if (grad_out->numel != input->numel || mean->numel != rows || rstd->numel != rows)
-        return tp_fail(TP_RuntimeError, "native_layer_norm_backward: grad_out, mean or rstd does not fit the input"), r;
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
     int64_t sizes[TP_MAX_DIMS];
     tp_ints each = statistic_sizes(input, last, sizes);
-    tp_autoref *w = tp_plain(weight, dtype), *g = tp_reshape(grad_out, tp_sizes(input)), *m = tp_reshape(mean, each),
-               *s = tp_reshape(rstd, each);
-    if (!g || !m || !s || (weight && !w)) return r;
+    tp_autoref *w = tp_plain(weight, dtype), *g = tp_reshape(grad_out, tp_sizes(input)), *s = tp_reshape(rstd, each),
+               *m = mean ? tp_reshape(mean, each) : NULL;
+    if (!g || !s || (mean && !m) || (weight && !w)) return r;
     tp_tensor *const like[] = {input, weight, bias};
     layer_gradient l = {{w, NULL, dtype, n, 0}, {NULL}};
     int status = 0;
     for (int i = 0; i < 3 && status == 0; i++)
-        if (output_mask.data[i] && like[i]) {
+        if (wanted[i] && like[i]) {
             r.v[i] = tp_new_empty(tp_sizes(like[i]), i ? dtype : (tp_dtype)input->dtype, input->device);
             status = !r.v[i] || (i && tp_fill_data(r.v[i], TP_SCALAR_I(0)) < 0) ? -1 : 0;
             if (i && status == 0) status = (l.sums[i - 1] = tp_reshape(r.v[i], TP_INTS(n))) ? 0 : -1;
         }
     if (status == 0 && rows && n) {
-        tp_tensor *const all[] = {g, input, m, s, r.v[0]};
+        tp_tensor *const all[] = {g, input, r.v[0], s, m};
         bool copies = tp_needs_copy(input, dtype) || tp_needs_copy(g, dtype);
         status =
             tp_by_pieces(all, TP_COUNTOF(all), copies ? tp_last_dims(input, last) : TP_WHOLE, layer_gradient_part, &l);
@@ -195,6 +201,20 @@ tp_tensor3 native_layer_norm_backward_dense(tp_tensor *grad_out, tp_tensor *inpu
     }
     if (status < 0) release_all(&r);
     return r;
+}
+
+/* native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd,
+ * Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
+tp_tensor3 native_layer_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_ints normalized_shape,
+                                            tp_tensor *mean, tp_tensor *rstd, tp_tensor *weight, tp_tensor *bias,
+                                            tp_bools output_mask) {
+    int64_t rows, n;
+    tp_tensor3 none = {{NULL}};
+    if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return none;
+    if (grad_out->numel != input->numel || mean->numel != rows || rstd->numel != rows)
+        return tp_fail(TP_RuntimeError, "native_layer_norm_backward: grad_out, mean or rstd does not fit the input"),
+               none;
+    return layer_gradients(grad_out, input, normalized_shape.size, rows, n, mean, rstd, weight, bias, output_mask.data);
 }
 
 /* layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool
@@ -218,31 +238,61 @@ static tp_tensor *weighted_steal(tp_tensor *t, tp_tensor *weight, const tp_tenso
     return scaled ? tp_to_dtype(scaled, (tp_dtype)like->dtype, false, false, TP_NO_FORMAT) : NULL;
 }
 /* What the last dimensions of x are divided by. */
-static tp_tensor *root_mean_square(tp_tensor *x, tp_ints over, int64_t n, tp_opt_float eps) {
-    double e = eps.has ? eps.value : x->dtype == TP_FLOAT64 || x->dtype == TP_COMPLEX128 ? 0x1p-52 : 0x1p-23;
+static tp_tensor *root_mean_square(tp_tensor *x, tp_ints over, int64_t n, double e) {
     tp_autoref *square = tp_mul_Tensor(x, x),
                *sum = square ? tp_sum_dim_IntList(square, over, true, TP_NO_DTYPE) : NULL;
     tp_autoref *mean = sum ? tp_div_Scalar(sum, TP_SCALAR_F((double)n)) : NULL;
     tp_autoref *safe = mean ? tp_add_Scalar(mean, TP_SCALAR_F(e), TP_SCALAR_I(1)) : NULL;
     return safe ? tp_sqrt(safe) : NULL;
 }
+static double root_eps(tp_dtype compute, tp_opt_float eps) {
+    return eps.has ? eps.value : compute == TP_FLOAT64 || compute == TP_COMPLEX128 ? 0x1p-52 : 0x1p-23;
+}
+
 /* rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor */
 tp_tensor *rms_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_opt_float eps) {
     int64_t rows, n, dims[TP_MAX_DIMS];
+    if (!tp_is_complex(input) && !(weight && tp_is_complex(weight))) {
+        tp_tensor2 r = tp__fused_rms_norm(input, normalized_shape, weight, eps);
+        tp_release(r.v[1]);
+        return r.v[0];
+    }
     if (check_layer("rms_norm", input, normalized_shape, weight, NULL, &rows, &n) < 0) return NULL;
     tp_ints over = last_dims(input, normalized_shape.size, dims);
-    tp_autoref *x = tp_to_dtype(input, tp_compute_dtype((tp_dtype)input->dtype), false, false, TP_NO_FORMAT),
-               *root = x ? root_mean_square(x, over, n, eps) : NULL;
+    tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
+    tp_autoref *x = tp_to_dtype(input, dtype, false, false, TP_NO_FORMAT),
+               *root = x ? root_mean_square(x, over, n, root_eps(dtype, eps)) : NULL;
     return root ? weighted_steal(tp_div_Tensor(x, root), weight, input) : NULL;
 }
+
 /* _fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor) */
-tp_tensor2 _fused_rms_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_opt_float eps) {
-    int64_t rows, n, dims[TP_MAX_DIMS];
-    tp_tensor2 r = {{NULL}};
-    if (check_layer("rms_norm", input, normalized_shape, weight, NULL, &rows, &n) < 0) return r;
-    tp_ints over = last_dims(input, normalized_shape.size, dims);
-    tp_autoref *x = tp_to_dtype(input, tp_compute_dtype((tp_dtype)input->dtype), false, false, TP_NO_FORMAT),
-               *root = x ? root_mean_square(x, over, n, eps) : NULL, *rstd = root ? tp_reciprocal(root) : NULL;
-    tp_tensor *made = rstd ? weighted_steal(tp_mul_Tensor(x, rstd), weight, input) : NULL;
-    return made ? (tp_tensor2){{made, tp_take(rstd)}} : r;
+tp_tensor2 _fused_rms_norm_dense(tp_tensor *given, tp_ints normalized_shape, tp_tensor *weight, tp_opt_float eps) {
+    int64_t rows, n, last = normalized_shape.size;
+    tp_tensor2 none = {{NULL}};
+    tp_autoref *input = tp_still(given);
+    if (!input || check_layer(NULL, input, normalized_shape, weight, NULL, &rows, &n) < 0) return none;
+    tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
+    tp_autoref *w = tp_plain(weight, dtype);
+    tp_autoref *out = tp_new_empty(tp_sizes(input), (tp_dtype)input->dtype, input->device),
+               *rstd = statistics(input, last, dtype);
+    if (!out || !rstd || (weight && !w)) return none;
+    tp_tensor *const all[] = {out, input, rstd, NULL};
+    layer l = {w, NULL, dtype, n, root_eps(dtype, eps)};
+    uint64_t whole = tp_needs_copy(input, dtype) ? tp_last_dims(input, last) : TP_WHOLE;
+    if (rows && n && tp_by_pieces(all, TP_COUNTOF(all), whole, layer_part, &l) < 0) return none;
+    return (tp_tensor2){{tp_take(out), tp_take(rstd)}};
+}
+
+/* _fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, bool[2]
+ * output_mask) -> (Tensor, Tensor) */
+tp_tensor2 _fused_rms_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_ints normalized_shape,
+                                          tp_tensor *rstd, tp_tensor *weight, tp_bools output_mask) {
+    int64_t rows, n;
+    tp_tensor2 none = {{NULL}};
+    if (check_layer(NULL, input, normalized_shape, weight, NULL, &rows, &n) < 0) return none;
+    if (grad_out->numel != input->numel || rstd->numel != rows)
+        return tp_fail(TP_RuntimeError, "_fused_rms_norm_backward: grad_out or rstd does not fit the input"), none;
+    const bool wanted[] = {output_mask.data[0], output_mask.data[1], false};
+    tp_tensor3 r = layer_gradients(grad_out, input, normalized_shape.size, rows, n, NULL, rstd, weight, NULL, wanted);
+    return (tp_tensor2){{r.v[0], r.v[1]}};
 }

@@ -29,8 +29,8 @@ static const char *const kernels[] = {
 typedef struct {
     uint8_t dtype, what;
     uint16_t group;
-    bool each, small;
-    uint8_t rest[2];
+    bool each, small, about_zero;
+    uint8_t rest;
 } variant;
 
 static void define(tp_text *s, const tp_cl_device *d, const void *given) {
@@ -41,6 +41,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     tp_text_add(s, "#define KERNEL_%s\n", kernels[v->what]);
     tp_text_add(s, "#define T %s\n#define S %s\n#define GROUP %d\n%s", type, sum, v->group,
                 v->each ? "#define EACH\n" : "");
+    tp_text_add(s, "#define ABOUT_ZERO %d\n", v->about_zero);
     if (v->group > 1) return tp_text_add(s, "#define index %s\n", v->small ? "uint" : "long");
     tp_text_add(s, "#define W %d\n#define V %s%d\n#define VS %s%d\n#define VLOAD vload%d\n#define VSTORE vstore%d\n", w,
                 dtype == TP_FLOAT64 ? "double" : "float", w, d->has_fp64 ? "double" : "float", w, w, w);
@@ -107,7 +108,8 @@ static int run(norm_kernel what, const norm_job *j) {
                        .what = (uint8_t)what,
                        .group = group,
                        .each = j->w.each != 0,
-                       .small = j->w.runs * j->w.length < INT32_MAX};
+                       .small = j->w.runs * j->w.length < INT32_MAX,
+                       .about_zero = !j->mean && !j->frozen};
     tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, kernels[what], &v));
     pass_geometry(&c, j);
     pass_tensors(&c, what, j);
@@ -133,6 +135,15 @@ int norm_forward_opencl(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, tp_int
                         .running_var = running_var,
                         .out = out};
     return run(FORWARD, &j);
+}
+
+int norm_rms_opencl(tp_tensor *x, tp_tensor *weight, tp_ints rows, double eps, tp_tensor *out, tp_tensor *rstd) {
+    return norm_forward_opencl(x, weight, NULL, rows, eps, 0, out, NULL, rstd, NULL, NULL);
+}
+
+int norm_rms_backward_opencl(tp_tensor *grad, tp_tensor *x, tp_tensor *weight, tp_tensor *rstd, tp_ints rows,
+                             tp_tensor *out) {
+    return norm_backward_opencl(grad, x, weight, NULL, rstd, rows, out, NULL, NULL);
 }
 
 int norm_frozen_opencl(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, tp_tensor *mean, tp_tensor *var, tp_ints rows,

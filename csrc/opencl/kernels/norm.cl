@@ -1,8 +1,8 @@
 /* norm.cl: normalisations of rows and their gradients (tp_norm_rows of prim/norm.h).
  *
  * Defined in front: KERNEL_<name>, for the one that is wanted; T; S, what statistics are summed in (double where there
- * is one); EACH where weight and bias belong to the elements of a row and not to its runs; GROUP, the work-items that
- * share a row, and index, an integer that counts its elements. With GROUP 1 (CPU devices) a row is read in vectors: W elements, V and VS their types, VLOAD, VSTORE, WIDEN
+ * is one); EACH where weight and bias belong to the elements of a row and not to its runs; ABOUT_ZERO, 1 where rows have
+ * no mean taken off and `mean` is not there; GROUP, the work-items that share a row, and index, an integer that counts its elements. With GROUP 1 (CPU devices) a row is read in vectors: W elements, V and VS their types, VLOAD, VSTORE, WIDEN
  * (V to VS). A row that is read more than once is in the cache by then. */
 typedef struct {
     long rows, runs, length, first, next;
@@ -88,14 +88,14 @@ __kernel void forward(geometry g, __global const T *input, long io, __global con
         S unused = 0;
         FOR_EACH(sum += input[at];)
         JOIN(sum, unused)
-        center = sum / count;
+        center = ABOUT_ZERO ? 0 : sum / count;
         FOR_EACH(S d = input[at] - center; square += d * d;)
         JOIN(square, unused)
 #else
         VS sums = (VS)(0), squares = (VS)(0);
         FOR_EACH_VECTOR(sums += WIDEN(VLOAD(0, input + at));, sum += input[at];)
         sum += total(sums);
-        center = sum / count;
+        center = ABOUT_ZERO ? 0 : sum / count;
         FOR_EACH_VECTOR(VS d = WIDEN(VLOAD(0, input + at)) - (VS)(center); squares += d * d;
                         , S d = input[at] - center; square += d * d;)
         square += total(squares);
@@ -138,7 +138,8 @@ __kernel void forward(geometry g, __global const T *input, long io, __global con
 #endif
 #endif
     if (g.frozen) return;
-    mean[mo + row] = center, rstd[ro + row] = scale;
+    if (!ABOUT_ZERO) mean[mo + row] = center;
+    rstd[ro + row] = scale;
     if (has & HAS_RUNNING_MEAN)
         running_mean[rmo + row] = (1 - momentum) * (S)running_mean[rmo + row] + momentum * (S)m;
     if (has & HAS_RUNNING_VAR) {
@@ -156,7 +157,7 @@ __kernel void backward(geometry g, __global const T *grad, long go, __global con
                        S eps, int has) {
     ROW
     grad += go + row * g.first, input += io + row * g.first, out += oo + row * g.first, weight += wo;
-    const S center = mean[mo + row], kept = rstd[ro + row], scale = g.frozen ? 1 / sqrt(kept + eps) : kept;
+    const S center = ABOUT_ZERO ? 0 : mean[mo + row], kept = rstd[ro + row], scale = g.frozen ? 1 / sqrt(kept + eps) : kept;
     const S count = (S)(g.runs * g.length);
     const T m = center;
     /* A row with one weight takes it at the end, since the weight's own gradient is without it. */
@@ -203,7 +204,7 @@ __kernel void backward(geometry g, __global const T *grad, long go, __global con
     sum += total(sums), product += total(products);
 #endif
     if (has & HAS_OUT) {
-        const S shift = g.frozen ? 0 : factor * scale * sum / count;
+        const S shift = g.frozen || ABOUT_ZERO ? 0 : factor * scale * sum / count;
         const S slope = g.frozen ? 0 : factor * scale * scale * scale * product / count;
         const T b = shift, c = slope;
 #if GROUP > 1

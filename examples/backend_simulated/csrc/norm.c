@@ -151,6 +151,38 @@ static void norm_frozen_backward(const argument *a) {
         row_backward(&w, a, r, value(&a[3], r, 0), 1 / sqrt(value(&a[4], r, 0) + a[6].f), true, a + 7);
 }
 
+/* norm.rms(Tensor x, Tensor? weight, int[] rows, float eps, *, Tensor(a!) out, Tensor(b!) rstd) -> () */
+static void norm_rms(const argument *a) {
+    tp_norm_rows w = rows_of(&a[2]);
+    const argument read[] = {a[0], a[1], {0}};
+    for (int64_t r = 0; r < w.rows; r++) {
+        double squares = 0;
+        for (int64_t i = 0; i < w.length; i++) {
+            double x = get(a[0].tensors, element_of(&w, r, i)).f;
+            squares += x * x;
+        }
+        double rstd = 1 / sqrt(squares / (double)w.length + a[3].f);
+        normalise(&w, read, a[4].tensors, r, 0, rstd);
+        set(&a[5], r, rstd);
+    }
+}
+/* norm.rms_backward(Tensor grad, Tensor x, Tensor? weight, Tensor rstd, int[] rows, *, Tensor(a!) out) -> () */
+static void norm_rms_backward(const argument *a) {
+    tp_norm_rows w = rows_of(&a[4]);
+    for (int64_t r = 0; r < w.rows; r++) {
+        double rstd = value(&a[3], r, 0), sum = 0;
+        for (int64_t i = 0; i < w.length; i++) {
+            int64_t e = element_of(&w, r, i);
+            sum += get(a[0].tensors, e).f * value(&a[2], i, 1) * get(a[1].tensors, e).f;
+        }
+        double slope = rstd * rstd * rstd * sum / (double)w.length;
+        for (int64_t i = 0; i < w.length; i++) {
+            int64_t e = element_of(&w, r, i);
+            set(&a[5], e, rstd * value(&a[2], i, 1) * get(a[0].tensors, e).f - slope * get(a[1].tensors, e).f);
+        }
+    }
+}
+
 /* norm.columns(Tensor grad, Tensor x, Tensor mean, Tensor rstd, int[] rows, *, Tensor(a!)? to_weight, Tensor(b!)?
  * to_bias)
  * -> () */
@@ -184,5 +216,5 @@ static void norm_channels(const argument *a) {
 
 PRIMITIVES({"softmax.forward", softmax_forward}, {"softmax.log", softmax_log}, {"softmax.backward", softmax_backward},
            {"softmax.log_backward", softmax_log_backward}, {"norm.forward", norm_forward}, {"norm.frozen", norm_frozen},
-           {"norm.backward", norm_backward}, {"norm.frozen_backward", norm_frozen_backward},
-           {"norm.columns", norm_columns}, {"norm.channels", norm_channels})
+           {"norm.backward", norm_backward}, {"norm.frozen_backward", norm_frozen_backward}, {"norm.rms", norm_rms},
+           {"norm.rms_backward", norm_rms_backward}, {"norm.columns", norm_columns}, {"norm.channels", norm_channels})

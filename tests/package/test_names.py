@@ -211,6 +211,17 @@ def test_tf32_is_another_name_of_a_precision():
 
 
 @same
+@pytest.mark.parametrize("kind", ["linalg", "blas"])
+def test_a_preferred_library_is_set_to_itself(lib, kind):
+    preferred = getattr(lib.backends.cuda, f"preferred_{kind}_library")
+    before = preferred()
+    preferred("default")
+    assert preferred(before) == before == preferred()
+    with pytest.raises(RuntimeError, match="Choose from: default"):
+        preferred("another")
+
+
+@same
 def test_switches_are_kept(lib):
     cudnn = lib.backends.cudnn
     with cudnn.flags(enabled=True, benchmark=True):

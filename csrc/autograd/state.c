@@ -127,8 +127,11 @@ static int move_keeper(tp_node *from, tp_node *to, tp_tensor *t) {
 
 static bool has_gradient(const tp_tensor *t) { return tp_is_floating(t) || tp_is_complex(t); }
 
+/* A view of a tensor of inference mode is one itself, with no autograd, wherever it is made. */
+static bool has_history(const tp_tensor *t) { return has_gradient(t) && !(t->flags & TP_FLAG_INFERENCE); }
+
 int tp_node_set_output(tp_node *n, tp_tensor *out) {
-    if (!out || !has_gradient(out)) return tp_node_skip_output(n);
+    if (!out || !has_history(out)) return tp_node_skip_output(n);
     int nr = tp_node_add_input(n, out);
     tp_autograd_meta *m = nr < 0 ? NULL : tp_autograd_meta_ensure(out);
     if (!m) return -1;

@@ -348,6 +348,26 @@ static int overridable_setattr(PyObject *o, PyObject *name, PyObject *value) {
 }
 static PyObject *overridable_repr(PyObject *o) { return PyObject_Repr(FUNCTION(o)); }
 static PyObject *get_wrapped(PyObject *o, void *unused TP_UNUSED) { return Py_NewRef(FUNCTION(o)); }
+
+static PyObject *signature_steal(PyObject *function, PyObject *options) {
+    PyObject *inspect = options ? PyImport_ImportModule("inspect") : NULL, *found = NULL;
+    PyObject *ask = inspect ? PyObject_GetAttrString(inspect, "signature") : NULL;
+    PyObject *args = ask ? PyTuple_Pack(1, function) : NULL;
+    if (args) found = PyObject_Call(ask, args, options);
+    Py_XDECREF(inspect), Py_XDECREF(ask), Py_XDECREF(args), Py_XDECREF(options);
+    return found;
+}
+
+/* inspect.signature() shows types, as programs look for them; words where another type than Tensor is known to type
+ * checkers only. */
+static PyObject *get_signature(PyObject *o, void *unused TP_UNUSED) {
+    PyObject *types = Py_BuildValue("{s:O,s:{s:O}}", "eval_str", Py_True, "locals", "Tensor", &tp_py_tensor_type);
+    PyObject *found = signature_steal(FUNCTION(o), types);
+    if (found || !PyErr_ExceptionMatches(PyExc_NameError)) return found;
+    PyErr_Clear();
+    return signature_steal(FUNCTION(o), PyDict_New());
+}
+
 /* help() reads it past overridable_getattr, as object.__getattribute__ does. */
 static PyObject *get_doc(PyObject *o, void *unused TP_UNUSED) { return PyObject_GetAttrString(FUNCTION(o), "__doc__"); }
 static int set_doc(PyObject *o, PyObject *text, void *unused TP_UNUSED) {
@@ -361,6 +381,7 @@ static PyObject *overridable_same(PyObject *o, PyObject *memo TP_UNUSED) { retur
 static PyGetSetDef overridable_getset[] = {
     {"__wrapped__", get_wrapped, NULL, "The function itself.", NULL},
     {"__doc__", get_doc, set_doc, NULL, NULL},
+    {"__signature__", get_signature, NULL, "What the function takes.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyMethodDef overridable_methods[] = {

@@ -480,12 +480,22 @@ static PyObject *is_cow_tensor(PyObject *self, PyObject *arg) {
     return PyBool_FromLong(tp_py_tensor_borrow(arg)->storage->writes == TP_WRITES_COPY);
 }
 
+/* Memory moves out of the storage's struct, as for a late copy (Note [Late copies]), which leaves it where it is then.
+ */
+static int keep_address(tp_storage *s) {
+    if (s->writes != TP_WRITES_GO || !tp_storage_can_share(s)) return 0;
+    tp_storage *sharer = tp_storage_share(s);
+    if (!sharer) return -1;
+    tp_storage_release(sharer);
+    return tp_storage_own(s);
+}
+
 /* _data_address(t): the address of the first element, to look at: what lies there is not to be written to. */
 static PyObject *data_address(PyObject *self, PyObject *arg) {
     (void)self;
     if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "_data_address() takes a Tensor");
     tp_autoref *t = tp_memory_of(tp_py_tensor_borrow(arg));
-    if (!t || tp_settle(t->storage) < 0) return tp_py_raise();
+    if (!t || tp_settle(t->storage) < 0 || keep_address(t->storage) < 0) return tp_py_raise();
     return PyLong_FromVoidPtr(t->storage->data && !tp_is_opaque(t->storage) ? tp_data(t) : NULL);
 }
 

@@ -111,7 +111,7 @@ def _default(value: object) -> str:
 def _signature(value: Any) -> str:
     """As in the source, without `Any`; nothing where Python does not know it."""
     try:
-        signature = inspect.signature(value)
+        signature = inspect.signature(inspect.unwrap(value))  # in the words of the source
     except (TypeError, ValueError):
         return "(*args)"
     parts = list[str]()

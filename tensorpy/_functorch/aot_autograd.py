@@ -112,6 +112,21 @@ def _memory(t: Tensor) -> Any:
     return None if t.layout is not _C.strided else _C._tracer.memory(t)
 
 
+def _reach(t: Tensor) -> range:
+    """The bytes of its storage between the tensor's first and last element."""
+    first = t.storage_offset() * t.element_size()
+    last = sum((size - 1) * stride for size, stride in zip(t.shape, t.stride(), strict=True))
+    return range(first, first + (last + 1) * t.element_size() if t.numel() else first)
+
+
+def _overlap(a: Tensor, b: Tensor) -> bool:
+    """Whether a write to one tensor may be seen in the other."""
+    if _memory(a) is None or _memory(a) != _memory(b):
+        return False
+    one, other = _reach(a), _reach(b)
+    return max(one.start, other.start) < min(one.stop, other.stop)
+
+
 def _geometry(t: Tensor) -> tuple[Any, ...]:
     return () if t.layout is not _C.strided else (t.shape, t.stride(), t.storage_offset())
 
@@ -249,6 +264,11 @@ class _Compiled:
             wanted = [o for o, d in zip(outputs, self.plan.differentiable, strict=True) if d]
             return [_C.ones_like(o.detach()) for o in wanted]
 
+    def holds_for(self, primals: list[Tensor]) -> bool:
+        """Whether the graph, whose arguments are each in memory of their own, gives the function's numbers."""
+        pairs = ((w, other) for w in self.plan.written for other in range(len(primals)) if other != w)
+        return not any(_overlap(primals[w], primals[other]) for w, other in pairs)
+
     def __call__(self, primals: list[Tensor]) -> Any:
         outputs = iter(self.run(*primals))
         for place in self.plan.written:
@@ -302,7 +322,8 @@ def aot_function(
 ) -> Callable[..., Any]:
     """The function, whose graph is compiled by `fw_compiler` and whose gradient's by `bw_compiler`.
 
-    A compiler gets a graph module and examples of its inputs, and gives a function of these inputs.
+    A compiler gets a graph module and examples of its inputs, and gives a function of these inputs. Where the function
+    writes to an argument that another argument overlaps, the function itself is called.
 
     Arguments:
         fn: the function, of tensors and of what may hold them
@@ -345,7 +366,7 @@ def aot_function(
         key = (str(spec), _C.is_grad_enabled(), tuple(map(_kind, leaves)), tuple(which.items()))
         if key not in known:
             known[key] = _Compiled(of_tensors, primals, options)
-        return known[key](primals)
+        return known[key](primals) if known[key].holds_for(primals) else of_tensors(*primals)
 
     return returned_function
 

@@ -64,13 +64,13 @@ class Library:
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
-            raise ValueError(f"Library: the kind is 'DEF', 'IMPL' or 'FRAGMENT', not {kind!r}")
+            raise ValueError(f"Library: Unsupported kind {kind!r}: it is 'DEF', 'IMPL' or 'FRAGMENT'")
         if not ns.isidentifier():
             raise ValueError(f"Library: {ns!r} is no name of a namespace")
         if ns == "_" and kind != "IMPL":
             raise RuntimeError(f"Library: the namespace '_' stands for all: open it with 'IMPL', not {kind!r}")
         if ns == "prim" or (ns == "aten" and kind != "IMPL"):
-            raise ValueError(f"Library: the namespace '{ns}' is tensorpy's own: declare operators in one of yours")
+            raise ValueError(f"Library: '{ns}' is a reserved namespace: declare operators in one of your own")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._operators: list[str] = []
         self._registrations: list[Registration] = []

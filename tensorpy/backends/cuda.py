@@ -31,7 +31,7 @@ class _Matmul(precisions.Operator):
 
 
 matmul: Any = _Matmul("cuda", "matmul")
-_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduced": False}
 
 
 def flash_sdp_enabled() -> bool:
@@ -74,18 +74,61 @@ def enable_cudnn_sdp(enabled: bool) -> None:
     _attention["cudnn"] = enabled
 
 
-_linalg = ["default"]
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """What allow_fp16_bf16_reduction_math_sdp was told."""
+    return _attention["reduced"]
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Whether attention may sum in the dtype of half precision."""
+    _attention["reduced"] = enabled
+
+
+def can_use_flash_attention(params: Any, debug: bool = False) -> bool:
+    """Whether attention on such a device can use the kernel: it can use none."""
+    return False
+
+
+can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
+
+
+def is_flash_attention_available() -> bool:
+    """Whether attention on such a device has the kernel: it has none."""
+    return False
+
+
+is_ck_sdpa_available = is_flash_attention_available
+
+#: The word that each kind of library was set to, and those that it may be set to without such a device.
+_libraries = {"linalg": "default", "blas": "default", "rocm_fa": "default"}
+_settable = {"linalg": ("default",), "blas": ("default", "cublas", "hipblas"), "rocm_fa": ("default", "aotriton")}
+_refused = {"linalg": ("cusolver", "magma"), "blas": ("cublaslt", "hipblaslt", "ck"), "rocm_fa": ("ck",)}
+
+
+def _preferred(kind: str, backend: str | None) -> str:
+    if backend is not None:
+        choices = _settable[kind] + _refused[kind]
+        if backend not in choices:
+            raise RuntimeError(f"Unknown input value. Choose from: {', '.join(choices)}; got {backend!r}")
+        if backend in _refused[kind]:
+            raise RuntimeError(f"Cannot set preferred backend to {backend}: tensorpy is not built for such devices")
+        _libraries[kind] = backend
+    return _libraries[kind]
 
 
 def preferred_linalg_library(backend: str | None = None) -> str:
     """Which library linear algebra on such a device is asked of: a word that is kept; None asks."""
-    if backend is not None:
-        if backend not in ("default", "cusolver", "magma"):
-            raise RuntimeError(f"Unknown input value. Choose from: default, cusolver, magma; got {backend!r}")
-        if backend != "default":
-            raise RuntimeError(f"Cannot set preferred backend to {backend}: tensorpy is not built for such devices")
-        _linalg[0] = backend
-    return _linalg[0]
+    return _preferred("linalg", backend)
+
+
+def preferred_blas_library(backend: str | None = None) -> str:
+    """Which library products on such a device are asked of: a word that is kept; None asks."""
+    return _preferred("blas", backend)
+
+
+def preferred_rocm_fa_library(backend: str | None = None) -> str:
+    """Which library attention on such a device is asked of: a word that is kept; None asks."""
+    return _preferred("rocm_fa", backend)
 
 
 @contextmanager

@@ -98,6 +98,33 @@ def test_a_tensor_given_twice_is_one() -> None:
     assert x.grad is not None and x.grad.item() == 4
 
 
+def of_memory(case: str, wanted: bool) -> list[Any]:
+    """Two tensors of four elements in one memory."""
+    whole = tp.arange(8.0).requires_grad_(wanted) + 1
+    return {
+        "same": [whole[:4], whole[:4]],
+        "shifted": [whole[:4], whole[2:6]],
+        "turned": [whole[:4].view(2, 2), whole[:4].view(2, 2).t()],
+        "beside": [whole[:4], whole[4:]],
+        "gaps": [whole[::2], whole[1::2]],
+    }[case]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("case", ["same", "shifted", "turned", "beside", "gaps"])
+@pytest.mark.parametrize("first", [True, False])
+def test_arguments_in_one_memory(case: str, wanted: bool, first: bool) -> None:
+    def f(a: Any, b: Any) -> Any:
+        (a if first else b).mul_(2)
+        return a + b * 3
+
+    compiled = aot_function(f, nop)
+    compiled(*map(tp.clone, of_memory(case, wanted)))  # a graph of arguments that lie apart is there already
+    plain, given = of_memory(case, wanted), of_memory(case, wanted)
+    assert_close(compiled(*given), f(*plain))
+    assert_close(given, plain)
+
+
 def test_a_view_of_an_argument_that_is_a_view_itself() -> None:
     whole = tp.arange(12.0)
     for f in (lambda x: x.as_strided((2,), (1,), 1), lambda x: x[1:]):

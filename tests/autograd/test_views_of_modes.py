@@ -64,17 +64,22 @@ def test_a_view_of_an_inference_tensor_is_one() -> None:
         made[:1].mul_(2)
 
 
+def views_of(t: tp.Tensor) -> list[tp.Tensor]:
+    return [t.view(-1), t[0], t.t(), *t.unbind(), *t.split(1), t.expand(4, 2, 3), t.detach()]
+
+
 def test_views_of_inference_tensors_have_no_base() -> None:
-    """As PyTorch's: nothing follows them, so they want no gradient either."""
+    """As PyTorch's: nothing follows them, so they want no gradient either, wherever they are made."""
     with tp.inference_mode():
         leaf = tp.ones(2, 3, requires_grad=True)
-        views = [leaf.view(-1), leaf[0], leaf.t(), *leaf.unbind(), *leaf.split(1), leaf.expand(4, 2, 3), leaf.detach()]
-        assert [(v.requires_grad, v._is_view(), v._base, v.is_inference()) for v in views] == [
-            (False, False, None, True)
-        ] * len(views)
+        views = views_of(leaf)
+    for v in [*views, *views_of(leaf)]:
+        assert (v.requires_grad, v.is_leaf, v._is_view(), v._base, v.is_inference()) == (False, True, False, None, True)
+    with tp.inference_mode():
         views[0].requires_grad_().detach_()
         views[0].add_(1)
-        assert leaf.tolist() == [[2.0] * 3] * 2 and views[0].is_leaf
+    assert leaf.tolist() == [[2.0] * 3] * 2 and views[0].is_leaf
+    assert (leaf * 2).requires_grad and leaf.clone().requires_grad
 
 
 TRANSFORMS: dict[str, Callable[..., Any]] = {

@@ -25,6 +25,7 @@ from tensorpy.distributed.algorithms.join import Join
 from tensorpy.distributed.algorithms.model_averaging import averagers, utils
 from tensorpy.distributed.algorithms.model_averaging.hierarchical_model_averager import HierarchicalModelAverager
 from tensorpy.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer, as_functional_optim
+from tensorpy.distributed.optim.utils import functional_optim_map, register_functional_optim
 from tensorpy.nn.parallel import DistributedDataParallel as DDP
 from tensorpy.nn.parallel.distributed import _MixedPrecision
 
@@ -108,6 +109,14 @@ def test_optimizers_that_are_given_gradients() -> None:
         assert same(plain, given) and len(made.state) == 2
     with pytest.raises(ValueError, match="functional counterpart"):
         as_functional_optim(tp.optim.LBFGS)
+    made = functional_optim_map[tp.optim.SGD]([], 0.5, _allow_empty_param_list=True)
+    x = tp.ones(1)
+    made.step_param(x, tp.ones(1))
+    assert x.item() == 0.5
+    with pytest.raises(ValueError, match="empty parameter list"):
+        functional_optim_map[tp.optim.SGD]([], 0.5)
+    register_functional_optim("of a test", tp.optim.SGD)
+    assert functional_optim_map.pop("of a test") is tp.optim.SGD
 
 
 @pytest.mark.parametrize("size", [2, 3])

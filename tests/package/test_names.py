@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import subprocess
 import sys
@@ -208,6 +209,25 @@ def test_tf32_is_another_name_of_a_precision():
     for allow, precision in ((True, "high"), (False, "highest")):
         matmul.allow_tf32 = allow
         assert tp.get_float32_matmul_precision() == precision
+
+
+@same
+@pytest.mark.parametrize("kind", ["linalg", "blas"])
+def test_a_preferred_library_is_set_to_itself(lib, kind):
+    preferred = getattr(lib.backends.cuda, f"preferred_{kind}_library")
+    before = preferred()
+    preferred("default")
+    assert preferred(before) == before == preferred()
+    with pytest.raises(RuntimeError, match="Choose from: default"):
+        preferred("another")
+
+
+@same
+def test_signatures_of_functions_name_the_tensors(lib):
+    F = lib.nn.functional
+    for function in (F.relu, F.dropout, F.mse_loss, F.cross_entropy, F.layer_norm):
+        found = inspect.signature(function).parameters.values()
+        assert any(p.annotation is lib.Tensor for p in found), function
 
 
 @same

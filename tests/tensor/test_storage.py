@@ -625,6 +625,7 @@ def test_a_lazy_clone_copies_when_one_is_written_to(count: int) -> None:
     before, address = source.tolist(), tp._C._data_address(source)
     clone, other = source._lazy_clone(), tp._lazy_clone(source)
     assert _is_late(source, clone, other) == [True] * 3
+    assert [tp._C._data_address(t) for t in (source, clone, other)] == [address] * 3
     (clone + other).sum()
     assert _is_late(source, clone, other) == [True] * 3 and clone.equal(other)
     clone.view(-1)[0] = 7

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.optim import SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, RMSprop, Rprop
 
-__all__ = ["as_functional_optim", "given_gradients", "register_functional_optim"]
+__all__ = ["as_functional_optim", "functional_optim_map", "given_gradients", "register_functional_optim"]
 
 
 @contextmanager
@@ -38,17 +39,21 @@ def given_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> Iterator[None]:
 
 
 class _Given:
-    """An optimizer without parameters of its own: steps name them and their gradients.
+    """An optimizer whose steps are given gradients, of the parameters that it was made with or that a step names.
 
-    `param_group["params"]` has those of step(), `state` the states of all that took one.
+    `param_group["params"]` has the parameters of step(), `state` the states of all that took one.
     """
 
     state: dict[Any, Any]
 
-    def __init__(self, kind: Any, *args: Any, **settings: Any) -> None:
+    def __init__(
+        self, kind: Any, params: Sequence[Tensor], *args: Any, _allow_empty_param_list: bool = False, **settings: Any
+    ) -> None:
+        if not params and not _allow_empty_param_list:
+            raise ValueError("optimizer got an empty parameter list")
         self._kind, self._args, self._settings = kind, args, settings
         self._optim: Any = None
-        self.param_group: dict[str, list[Tensor]] = {"params": []}
+        self.param_group: dict[str, list[Tensor]] = {"params": list(params)}
         self.state = {}
 
     def step(self, gradients: list[Tensor | None]) -> None:
@@ -83,8 +88,10 @@ class _Given:
             self._optim.step()
 
 
-_KNOWN: dict[Any, Any] = {kind: kind for kind in (Adadelta, Adagrad, Adam, AdamW, Adamax, RMSprop, Rprop, SGD)}
-_OWN: dict[Any, Any] = {}
+#: What makes the optimizer of each key: it takes parameters, then settings.
+functional_optim_map: dict[Any, Any] = {
+    kind: partial(_Given, kind) for kind in (Adadelta, Adagrad, Adam, AdamW, Adamax, RMSprop, Rprop, SGD)
+}
 
 
 def register_functional_optim(key: Any, optim: Any) -> None:
@@ -100,8 +107,7 @@ def register_functional_optim(key: Any, optim: Any) -> None:
         >>> utils.as_functional_optim("counter", lr=1)["lr"]
         1
     """
-    if key not in _KNOWN:
-        _OWN.setdefault(key, optim)
+    functional_optim_map.setdefault(key, optim)
 
 
 def as_functional_optim(optim_cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -123,8 +129,6 @@ def as_functional_optim(optim_cls: Any, *args: Any, **kwargs: Any) -> Any:
         >>> x
         tensor([0.5000, 0.5000])
     """
-    if optim_cls in _KNOWN:
-        return _Given(_KNOWN[optim_cls], *args, **kwargs)
-    if optim_cls in _OWN:
-        return _OWN[optim_cls]([], *args, **kwargs, _allow_empty_param_list=True)
-    raise ValueError(f"Optimizer {optim_cls} does not have a functional counterpart!")
+    if optim_cls not in functional_optim_map:
+        raise ValueError(f"Optimizer {optim_cls} does not have a functional counterpart!")
+    return functional_optim_map[optim_cls]([], *args, **kwargs, _allow_empty_param_list=True)

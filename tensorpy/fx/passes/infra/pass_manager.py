@@ -109,7 +109,7 @@ class PassManager:
 
     def add_checks(self, check: Callable[..., Any]) -> None:
         """Another `check`: a function of a module, that raises where something is wrong."""
-        if list(inspect.signature(check).parameters) != ["module"]:
+        if len(inspect.signature(check).parameters) != 1:
             raise TypeError("PassManager check function should only take in one variable, a module")
         self.check = check  # type: ignore[method-assign]
 

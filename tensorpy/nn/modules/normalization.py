@@ -215,7 +215,7 @@ class RMSNorm(_Affine):
 
     Example:
         >>> nn.RMSNorm(2)(tp.tensor([[3.0, 4.0]]))
-        tensor([[0.8485, 1.1314]], grad_fn=<MulBackward0>)
+        tensor([[0.8485, 1.1314]], grad_fn=<FusedRmsNormBackward0>)
     """
 
     elementwise_affine: bool

@@ -150,6 +150,17 @@ static void call_range(int64_t begin, int64_t end, void *context) {
     }
 }
 
+/* All tensors are asked before the first one is written. */
+static int may_write_all(const each_call *c) {
+    const tp_tensors list = c->args[0].tensors;
+    bool asked = c->ks & TP_AUTOGRAD_KEYS;
+    for (int64_t i = 0; i < list.size; i++) {
+        if (tp_may_write(list.data[i], c->called) < 0) return -1;
+        if (asked && tp_check_inplace(list.data[i], c->called, false) < 0) return -1;
+    }
+    return 0;
+}
+
 /* How many places a thread takes: all of them unless there is work for two, spread over many. */
 static int64_t grain_of(const each_call *c) {
     const tp_tensors list = c->args[0].tensors;
@@ -164,8 +175,6 @@ static int64_t grain_of(const each_call *c) {
 
 static int write_directly(each_call *c) {
     const tp_tensors list = c->args[0].tensors;
-    for (int64_t i = 0; i < list.size; i++)
-        if (tp_may_write(list.data[i], c->called) < 0) return -1;
     int64_t grain = grain_of(c);
     int status = tp_parallel_for(c->places, grain, call_range, c);
     /* Nobody knows how far each of several threads came. */
@@ -212,6 +221,7 @@ tp_tensor_seq *tp_each_new(const char *called, const tp_value *args, int nargs) 
 int tp_each_into(const char *called, const tp_value *args, int nargs) {
     each_call c;
     int status = start(&c, called, args, nargs);
+    if (status == 0) status = may_write_all(&c);
     if (status == 0 && c.key != TP_KEY_Undefined) {
         status = write_directly(&c);
     } else {

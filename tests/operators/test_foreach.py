@@ -222,6 +222,31 @@ def test_versions_of_a_call_that_fails() -> None:
         z.sum().backward()
 
 
+def told(call: Any, *given: Any) -> str:
+    """The words of what a call raises."""
+    try:
+        call(*given)
+    except (RuntimeError, TypeError) as error:
+        return str(error)
+    return "nothing raised"
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith("_")])
+def test_nothing_is_written_before_a_later_leaf_is_refused(name: str) -> None:
+    """The lists' tensors are asked first: a leaf, or a view of one, leaves those before it as they were."""
+    leaf = tp.full((2,), 0.5, requires_grad=True)
+    for refused in (leaf, leaf[:1]):
+        first = tp.full(refused.shape, 0.5)
+        same = [first.clone(), first.clone()]
+        calls = [[], [2.0], [same], [same, same], [same, 0.5]]
+        words = [told(getattr(tp.ops.aten, name), [first, refused], *given) for given in calls]
+        assert any("leaf Variable that requires grad" in said for said in words), words
+        assert first.tolist() == [0.5] * first.numel() and first._version == 0
+    with tp.no_grad():
+        tp._foreach_zero_([first, leaf])
+    assert leaf.tolist() == [0, 0]
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_many_tensors_on_threads(threads: int) -> None:
     before = tp.get_num_threads()

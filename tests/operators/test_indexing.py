@@ -335,6 +335,16 @@ def test_a_mask_writes_a_number_into_memory_of_several_elements() -> None:
         assert t.tolist() == [3, 3]
 
 
+@pytest.mark.parametrize("key", [0, slice(None), ..., None, slice(0, 1)])
+def test_a_number_goes_to_memory_of_several_elements_one_at_a_time(key: Any) -> None:
+    t = tp.zeros(1).expand(3, 3)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        t[key] = 5
+    assert t.tolist() == [[0, 0, 0]] * 3
+    t[0, 0] = 5
+    assert t.tolist() == [[5, 5, 5]] * 3
+
+
 def test_masks_of_meta_tensors_may_be_written_through() -> None:
     x = tp.empty(3, 2, device="meta")
     for mask in (x > 0, x[:, 0] > 0):

@@ -142,6 +142,16 @@ def test_infinite_logits_have_a_slope():
     assert a.grad.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("given", [{}, {"weight": tp.ones(2)}, {"pos_weight": tp.ones(2)}, {"reduction": "none"}])
+@pytest.mark.parametrize("dtype", [tp.bool, tp.int32, tp.int64])
+def test_targets_of_logits_are_floating_numbers(dtype: tp.dtype, given: dict[str, object]) -> None:
+    target = tp.tensor([1, 0]).to(dtype)
+    with pytest.raises(RuntimeError, match="targets are floating numbers"):
+        F.binary_cross_entropy_with_logits(tp.zeros(2), target, **given)
+    losses = F.binary_cross_entropy_with_logits(tp.zeros(2), target.double(), **given)
+    assert losses.numpy() == pytest.approx(np.log(2))
+
+
 def test_huber_with_weights():
     x, y, w = tp.tensor([1.0, 3.0]), tp.zeros(2), tp.tensor([1.0, 3.0])
     assert F.huber_loss(x, y, "none", 1.0, w).tolist() == [0.5, 7.5]

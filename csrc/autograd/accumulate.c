@@ -101,7 +101,7 @@ tp_node *tp_accumulator(tp_tensor *leaf) {
     tp_node *n = leaf->autograd->accumulator;
     if (!n || !retain_if_alive(n)) {
         uint8_t before = tp_tls.new_nodes; /* a trace would run Python code under the lock; leaves are no one's plan */
-        tp_tls.new_nodes = 0;
+        tp_tls.new_nodes = TP_NODES_UNTRACED;
         n = tp_node_new(&accumulate_type, 0);
         tp_tls.new_nodes = before;
         if (n && tp_node_add_input(n, leaf) < 0) {

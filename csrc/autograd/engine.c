@@ -366,7 +366,7 @@ static TP_COLD int run_traced(tp_node *n, tp_tensor *const *grads, tp_tensor **o
 }
 
 static int run_formula(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
-    if (tp_unlikely(tp_tls.new_nodes & TP_NODES_TRACED)) return run_traced(n, grads, out);
+    if (tp_unlikely(tp_anomaly_mode())) return run_traced(n, grads, out);
     if (tp_likely(!(tp_tls.include & TP_BIT(Profiler)))) return n->type->apply(n, grads, out);
     tp_profile_mark mark = tp_profile_enter(TP_PROFILED_BACKWARD, n->type->name, (int64_t)n->sequence);
     int status = n->type->apply(n, grads, out);
@@ -386,7 +386,7 @@ static int apply_node(run *r, entry *e, tp_tensor **out) {
     for (uint32_t i = 0; i < n->ninputs; i++) any |= e->grads[i] != NULL;
     if (any && run_formula(n, e->grads, out) < 0) return -1;
     if (n->hooks && tp_autograd_host.after(n->hooks, out, (int)n->nedges, e->grads, (int)n->ninputs) < 0) return -1;
-    if (tp_unlikely(tp_tls.new_nodes & TP_NODES_TRACED) && tp_tls.anomaly_check_nan && check_nan(n, out) < 0) return -1;
+    if (tp_unlikely(tp_anomaly_mode() & TP_ANOMALY_NAN) && check_nan(n, out) < 0) return -1;
     if (!r->retain_graph && !tp_accumulator_variable_borrow(n)) { /* an accumulator is shared, and keeps nothing */
         n->type->release(n);
         n->released = true;
@@ -406,8 +406,7 @@ static int finish_node(run *r, entry *e) {
     if (status == 0) status = take_captures(r, e);
     if (status == 0 && e->runs) {
         status = apply_node(r, e, out);
-        if (status < 0 && tp_unlikely(tp_tls.new_nodes & TP_NODES_TRACED) && tp_autograd_host.anomaly)
-            tp_autograd_host.anomaly(n);
+        if (status < 0 && tp_unlikely(tp_anomaly_mode()) && tp_autograd_host.anomaly) tp_autograd_host.anomaly(n);
     }
     for (uint32_t i = 0; i < n->ninputs; i++) tp_release(tp_take(e->grads[i]));
     for (uint32_t i = 0; i < nedges; i++) {

@@ -22,8 +22,11 @@ static size_t block_size(const tp_node_type *type, int nedges) {
 
 atomic_bool tp_has_planned_nodes; /* some compiled function has made one */
 
+_Atomic uint8_t tp_anomaly;
+
 static TP_COLD void mark(tp_node *n, uint8_t how) {
-    if (how & TP_NODES_TRACED && (n->trace = malloc(sizeof *n->trace)))
+    bool traced = tp_anomaly_mode() && !(how & TP_NODES_UNTRACED);
+    if (traced && (n->trace = malloc(sizeof *n->trace)))
         *n->trace =
             (tp_node_trace){tp_autograd_host.where ? tp_autograd_host.where() : NULL, tp_node_retain(tp_tls.running)};
     n->plan = how / TP_NODES_PLANNED;
@@ -40,7 +43,7 @@ tp_node *tp_node_new(const tp_node_type *type, int nedges) {
     n->edges = (tp_edge *)((char *)n + edges_offset(type));
     n->inputs = &n->first_input;
     n->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
-    if (tp_unlikely(tp_tls.new_nodes)) mark(n, tp_tls.new_nodes);
+    if (tp_unlikely(tp_tls.new_nodes || tp_anomaly_mode())) mark(n, tp_tls.new_nodes);
     return n;
 }
 

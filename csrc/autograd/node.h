@@ -102,6 +102,17 @@ typedef struct tp_autograd_meta {
     tp_tensor *shown_base;        /* owned: tp_show_base */
 } tp_autograd_meta;
 
+/* ---- anomalies ---- */
+/* detect_anomaly, which is the process's: nodes keep where they were made, and a backward tells of it where it fails,
+ * or where (with TP_ANOMALY_NAN) a gradient is NaN. */
+enum { TP_ANOMALY_ON = 1, TP_ANOMALY_NAN = 2 };
+extern _Atomic uint8_t tp_anomaly;
+/* The bits, or 0 where it is off. */
+TP_INLINE uint8_t tp_anomaly_mode(void) {
+    uint8_t mode = atomic_load_explicit(&tp_anomaly, memory_order_relaxed);
+    return tp_unlikely(mode & TP_ANOMALY_ON) ? mode : 0;
+}
+
 /* ---- nodes ---- */
 /* A node of a type, with n edges that lead nowhere yet; NULL on failure. */
 tp_node *tp_node_new(const tp_node_type *type, int nedges);

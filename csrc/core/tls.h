@@ -16,9 +16,9 @@
 
 #define TP_SIZE_CLASSES 20
 
-/* What autograd nodes get when they are made: a trace of where that was; the number of the options of the compiled
- * function that made them, times TP_NODES_PLANNED. */
-enum { TP_NODES_TRACED = 1, TP_NODES_PLANNED = 2 };
+/* What autograd nodes get when they are made: no trace of where that was, even under detect_anomaly; the number of the
+ * options of the compiled function that made them, times TP_NODES_PLANNED. */
+enum { TP_NODES_UNTRACED = 1, TP_NODES_PLANNED = 2 };
 /* Who wants to know what nodes save: hooks of the host; the open compiled function. */
 enum { TP_SAVES_HOOKED = 1, TP_SAVES_NOTED = 2 };
 
@@ -28,10 +28,9 @@ typedef struct tp_thread_state {
     bool grad_disabled; /* inverted, so that zeroed state is the default */
     bool inference_mode;
     uint16_t new_flags; /* of tensors that the thread makes: TP_FLAG_INFERENCE, TP_FLAG_DEPTH */
-    uint8_t new_nodes;  /* of autograd: TP_NODES_TRACED, and by TP_NODES_PLANNED how the open compiled function runs */
-    bool anomaly_check_nan;
-    uint8_t later;                    /* whose storages get memory later, type + 1: Note [Pending memory], storage.h */
-    uint8_t saves;                    /* TP_SAVES_... */
+    uint8_t new_nodes; /* of autograd: TP_NODES_UNTRACED, and by TP_NODES_PLANNED how the open compiled function runs */
+    uint8_t later;     /* whose storages get memory later, type + 1: Note [Pending memory], storage.h */
+    uint8_t saves;     /* TP_SAVES_... */
     uint8_t functions_off;            /* python/overrides.c: whose __torch_function__ is not asked */
     uint8_t dispatch_off;             /* python/python_key.c: __torch_dispatch__ is not asked */
     int8_t scoped_type, scoped_index; /* device.h: this thread's default device, type + 1; 0: the process's */

@@ -27,7 +27,7 @@ static int number_of(const tp_region_options *o) {
 }
 
 static void mark_nodes(int number) {
-    tp_tls.new_nodes = (uint8_t)((tp_tls.new_nodes & TP_NODES_TRACED) | number * TP_NODES_PLANNED);
+    tp_tls.new_nodes = (uint8_t)((tp_tls.new_nodes & TP_NODES_UNTRACED) | number * TP_NODES_PLANNED);
 }
 
 int tp_region_enter(const tp_region_options *options) {

@@ -258,15 +258,14 @@ static PyObject *set_anomaly(PyObject *self, PyObject *args) {
     (void)self;
     int enabled, check_nan;
     if (!PyArg_ParseTuple(args, "pp", &enabled, &check_nan)) return NULL;
-    tp_tls.new_nodes &= (uint8_t)~TP_NODES_TRACED;
-    if (enabled) tp_tls.new_nodes |= TP_NODES_TRACED;
-    tp_tls.anomaly_check_nan = check_nan;
+    uint8_t mode = (uint8_t)((enabled ? TP_ANOMALY_ON : 0) | (check_nan ? TP_ANOMALY_NAN : 0));
+    atomic_store_explicit(&tp_anomaly, mode, memory_order_relaxed);
     Py_RETURN_NONE;
 }
 static PyObject *get_anomaly(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return Py_BuildValue("NN", PyBool_FromLong(tp_tls.new_nodes & TP_NODES_TRACED),
-                         PyBool_FromLong(tp_tls.anomaly_check_nan));
+    uint8_t mode = atomic_load_explicit(&tp_anomaly, memory_order_relaxed);
+    return Py_BuildValue("NN", PyBool_FromLong(mode & TP_ANOMALY_ON), PyBool_FromLong(mode & TP_ANOMALY_NAN));
 }
 
 /* ---- saved-tensor hooks ---- */

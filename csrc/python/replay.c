@@ -7,6 +7,7 @@
 #include "python/replay_parts.h"
 
 #include "autocast/autocast.h"
+#include "autograd/node.h"
 #include "core/determinism.h"
 #include "core/dtype.h"
 #include "core/parallel.h"
@@ -25,8 +26,7 @@ __thread tp_py_replays *tp_py_writing;
 tp_py_call_modes tp_py_modes_now(void) {
     uint64_t dtypes = BYTE(tp_autocast_dtype(TP_DEVICE_CPU), 0) | BYTE(tp_default_dtype(), 1);
     uint64_t device = BYTE(tp_tls.scoped_type, 2) | BYTE(tp_tls.scoped_index, 3);
-    uint64_t gradients = BYTE(tp_tls.grad_disabled, 0) | BYTE(tp_tls.inference_mode, 1) |
-                         BYTE(tp_tls.anomaly_check_nan, 2) | BYTE(tp_tls.new_nodes & TP_NODES_TRACED, 3);
+    uint64_t gradients = BYTE(tp_tls.grad_disabled, 0) | BYTE(tp_tls.inference_mode, 1) | BYTE(tp_anomaly_mode(), 2);
     uint64_t others = BYTE(tp_tls.functions_off, 4) | BYTE(tp_autocast_remembers(), 5) |
                       BYTE(tp_fill_unset_wanted() + 2 * tp_fills_unset(), 6) | BYTE(tp_determinism(), 7);
     return (tp_py_call_modes){{tp_tls.include, tp_tls.exclude, dtypes | device, gradients | others,

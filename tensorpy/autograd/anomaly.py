@@ -9,7 +9,8 @@ from tensorpy import _C
 
 
 class detect_anomaly:
-    """Inside, an error in backward shows the forward call that made its node, and a NaN gradient is an error.
+    """Inside, an error in backward shows the forward call that made its node, and a NaN gradient is an error;
+    in all threads.
 
     Arguments:
         check_nan: whether NaN in a gradient is an error

@@ -6,6 +6,7 @@ import gc
 import math
 import subprocess
 import sys
+import threading
 import warnings
 import weakref
 
@@ -264,6 +265,28 @@ def test_anomaly_can_be_asked_for():
     assert tp.is_anomaly_enabled() and tp.is_anomaly_check_nan_enabled()
     tp.set_anomaly_enabled(False)
     assert not tp.is_anomaly_enabled()
+
+
+def test_anomaly_mode_is_all_threads():
+    """A thread that is there already when it is switched on, and one that comes after."""
+    begin, found = threading.Event(), []
+
+    def failing(wait: bool) -> None:
+        assert not wait or begin.wait(60)
+        try:
+            (t(0.0).log() * 0).backward()
+        except RuntimeError as error:
+            found.append(str(error))
+
+    threads = [threading.Thread(target=failing, args=(wait,)) for wait in (True, False)]
+    threads[0].start()
+    with warnings.catch_warnings(), tp.autograd.set_detect_anomaly(True):
+        warnings.simplefilter("ignore")
+        begin.set()
+        threads[1].start()
+        for thread in threads:
+            thread.join()
+    assert len(found) == 2 and all("returned nan values" in text for text in found)
 
 
 def test_anomaly_without_nan_check():

@@ -405,9 +405,9 @@ static int multiply_one(tp_tensor *a, tp_tensor *b, tp_tensor *out, const tp_sca
     tp_dtype dtype = (tp_dtype)out->dtype;
     if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype)) return multiply_integers(a, b, out, alpha, beta);
     if (check_fits(a, out) < 0) return -1;
-    tp_autoref *right = operand(b, tp_compute_dtype(dtype));
-    product p = {a, right, out, alpha, beta};
-    return right ? by_pieces(&p, false, multiply_rows) : -1;
+    tp_autoref *left = tp_still(a), *target = tp_still(out), *right = operand(b, tp_compute_dtype(dtype));
+    product p = {left, right, target, alpha, beta};
+    return left && target && right ? by_pieces(&p, false, multiply_rows) : -1;
 }
 
 /* ---- batches ---- */

@@ -5,6 +5,8 @@
  * share; elsewhere as many as keep a device busy. */
 static int64_t piece_of(tp_device device) { return device.type == TP_DEVICE_CPU ? 1 << 18 : 1 << 24; }
 
+#define SHORT (1 << 14) /* elements: up to here no copy gives the host lock up */
+
 bool tp_needs_copy(const tp_tensor *t, tp_dtype dtype) { return (tp_dtype)t->dtype != dtype || !tp_is_contiguous(t); }
 
 typedef struct {
@@ -34,11 +36,16 @@ static int part_of(const cut *c, tp_tensor *const *tensors, int dim, int64_t beg
     return status;
 }
 
+static int64_t largest(tp_tensor *const *tensors, int n) {
+    int64_t numel = 0;
+    for (int i = 0; i < n; i++)
+        if (tensors[i] && tensors[i]->numel > numel) numel = tensors[i]->numel;
+    return numel;
+}
+
 static int walk(const cut *c, tp_tensor *const *tensors, int dim) {
     const tp_tensor *first = tensors[0];
-    int64_t numel = 0; /* of the largest */
-    for (int i = 0; i < c->n; i++)
-        if (tensors[i] && tensors[i]->numel > numel) numel = tensors[i]->numel;
+    int64_t numel = largest(tensors, c->n);
     while (dim < first->ndim && (c->whole >> dim & 1 || first->sizes[dim] == 1)) dim++;
     if (numel <= c->most || dim >= first->ndim) return c->run(tensors, c->context);
     int64_t size = first->sizes[dim], fit = c->most / (numel / size), step = fit ? fit : 1;
@@ -50,5 +57,12 @@ static int walk(const cut *c, tp_tensor *const *tensors, int dim) {
 
 int tp_by_pieces(tp_tensor *const *tensors, int n, uint64_t whole, tp_piece_fn run, const void *context) {
     cut c = {n, whole, run, context, piece_of(tensors[0]->device)};
-    return walk(&c, tensors, 0);
+    if (whole == TP_WHOLE || largest(tensors, n) <= SHORT) return run(tensors, context);
+    tp_tensor *still[TP_MAX_PIECES] = {NULL}; /* Note [Shared fields] */
+    int status = 0;
+    for (int i = 0; i < n && status == 0; i++)
+        if (tensors[i]) status = (still[i] = tp_still(tensors[i])) ? 0 : -1;
+    if (status == 0) status = walk(&c, still, 0);
+    for (int i = 0; i < n; i++) tp_release(still[i]);
+    return status;
 }

@@ -21,6 +21,7 @@ from tensorpy.testing.samples import TABLE, OpInfo
 
 SECONDS = {True: 0.4, False: 0.06}  # of one operator: named below, of the table
 WIDE = (400, 500)  # large enough for loops without the host lock
+WIDER = (400, 1000)  # and for several pieces
 
 
 def on_one(info: OpInfo) -> Callable[[tp.Tensor], Any] | None:
@@ -91,9 +92,28 @@ NAMED: dict[str, Callable[[tp.Tensor], Any]] = {
 }
 
 
+# Calls of 16-bit floats that are cut into pieces, on as many elements as several pieces have.
+HALF: dict[str, Callable[[tp.Tensor], Any]] = {
+    "softmax in pieces": lambda x: x.softmax(1),
+    "log_softmax in pieces": lambda x: x.log_softmax(0),
+    "cumsum in pieces": lambda x: x.cumsum(1),
+    "cummax in pieces": lambda x: x.cummax(0),
+    "layer_norm in pieces": lambda x: tp.nn.functional.layer_norm(x, x.shape[1:]),
+    "rms_norm in pieces": lambda x: tp.nn.functional.rms_norm(x, x.shape[1:], x[0]),
+    "matmul in pieces": lambda x: x @ x[:, :50],
+    "a batch in pieces": lambda x: tp.bmm(x.view(40, 10, -1), x.view(40, 10, -1).mT),
+    "max_pool1d in pieces": lambda x: tp.nn.functional.max_pool1d(x[None], 3),
+    "avg_pool1d in pieces": lambda x: tp.nn.functional.avg_pool1d(x[None], 3),
+    "nll_loss": lambda x: tp.nn.functional.nll_loss(x, INDEX[:, 0]),
+    "softmax into it": lambda x: tp.softmax(tp.ones(WIDER, dtype=tp.bfloat16), 1, out=x),
+    "matmul into it": lambda x: tp.mm(tp.ones(400, 8, dtype=tp.bfloat16), tp.ones(8, 1000, dtype=tp.bfloat16), out=x),
+}
+
+
 def swap_all_the_time(x: tp.Tensor, done: threading.Event) -> None:
-    whole = tp.rand(WIDE)
-    others = (tp.ones(3, 2), whole, tp.ones(7), whole.t(), whole.view(-1), tp.zeros(0), whole[::2], whole)
+    size = x.shape
+    whole = tp.rand(size).to(x.dtype)
+    others = (whole[:3, :2], whole, whole[0, :7], whole.t(), whole.view(-1), whole[:0, 0], whole[::2], whole)
     while not done.is_set():
         for other in others:
             x.set_(whole)
@@ -101,10 +121,10 @@ def swap_all_the_time(x: tp.Tensor, done: threading.Event) -> None:
             x.set_(other)
             time.sleep(2e-4)
             x.data = other
-        x.set_(tp.rand(WIDE))
+        x.set_(tp.rand(size).to(x.dtype))
         x.resize_(4, 5)
         time.sleep(1e-4)
-        x.resize_(WIDE)
+        x.resize_(size)
 
 
 def main() -> int:
@@ -113,22 +133,24 @@ def main() -> int:
     tp.set_num_threads(2)
     sys.setswitchinterval(1e-5)
     part, _, parts = next((a for a in sys.argv[1:] if "/" in a), "0/1").partition("/")
-    calls = NAMED | {name: call for name, info in TABLE.items() if (call := on_one(info))}
+    calls = NAMED | HALF | {name: call for name, info in TABLE.items() if (call := on_one(info))}
     named = [a for a in sys.argv[1:] if "/" not in a] or sorted(calls)[int(part) :: int(parts)]
-    done, x = threading.Event(), tp.rand(WIDE)
-    swapper = threading.Thread(target=swap_all_the_time, args=(x, done))
-    swapper.start()
+    done, given = threading.Event(), {False: tp.rand(WIDE), True: tp.rand(WIDER).bfloat16()}
+    swappers = [threading.Thread(target=swap_all_the_time, args=(x, done)) for x in given.values()]
+    for swapper in swappers:
+        swapper.start()
     for name in named:
         print(name, flush=True)
-        end = time.monotonic() + SECONDS[name in NAMED]
+        end = time.monotonic() + SECONDS[name in NAMED or name in HALF]
         while time.monotonic() < end:
             try:
-                calls[name](x)
+                calls[name](given[name in HALF])
             except (RuntimeError, IndexError, ValueError, TypeError, MemoryError):
                 pass
-    assert swapper.is_alive()
+    assert all(swapper.is_alive() for swapper in swappers)
     done.set()
-    swapper.join()
+    for swapper in swappers:
+        swapper.join()
     return 0
 
 

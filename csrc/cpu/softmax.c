@@ -32,7 +32,7 @@ static int run_part(tp_tensor *const *parts, const void *context) {
     tp_tensor *out = parts[0], *in = parts[1], *output = parts[2];
     tp_dtype dtype = tp_compute_dtype((tp_dtype)in->dtype);
     tp_autoref *a = tp_plain(in, dtype), *b = tp_plain(output, dtype);
-    tp_autoref *target = tp_needs_copy(out, dtype) ? tp_new_empty(tp_sizes(out), dtype, TP_CPU) : tp_retain(out);
+    tp_autoref *target = tp_target(out, dtype);
     if (!a || !target || (output && !b)) return -1;
     job j = {.in = tp_data(a),
              .other = b ? tp_data(b) : NULL,
@@ -43,7 +43,7 @@ static int run_part(tp_tensor *const *parts, const void *context) {
              .loops = dtype == TP_FLOAT32 ? &tp_cpu.softmax->f32 : &tp_cpu.softmax->f64};
     for (int64_t i = w->dim + 1; i < in->ndim; i++) j.inner *= in->sizes[i];
     int status = tp_parallel_unlocked(in->numel > 100000, in->numel / j.n, 1 + TP_GRAIN / 4 / j.n, run_rows, &j);
-    return status < 0 || target == out ? status : tp_copy_data(out, target);
+    return status < 0 ? -1 : tp_finish(target, out);
 }
 
 static int run(tp_tensor *in, tp_tensor *output, int64_t dim, bool log, tp_tensor *out) {

@@ -7,8 +7,6 @@ static int64_t piece_of(tp_device device) { return device.type == TP_DEVICE_CPU 
 
 #define SHORT (1 << 14) /* elements: up to here no copy gives the host lock up */
 
-bool tp_needs_copy(const tp_tensor *t, tp_dtype dtype) { return (tp_dtype)t->dtype != dtype || !tp_is_contiguous(t); }
-
 typedef struct {
     int n;
     uint64_t whole;

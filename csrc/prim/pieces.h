@@ -12,9 +12,6 @@ typedef int (*tp_piece_fn)(tp_tensor *const *parts, const void *context);
 /* The bits of the last n dimensions. */
 TP_INLINE uint64_t tp_last_dims(const tp_tensor *t, int64_t n) { return UINT64_MAX << (t->ndim - n); }
 
-/* Whether a kernel without strides that computes in `dtype` needs a copy of t, or one to write instead of t. */
-bool tp_needs_copy(const tp_tensor *t, tp_dtype dtype);
-
 /* Calls `run` for parts of n tensors (NULL: absent), which are cut along those dimensions of the first that are not in
  * `whole` (a bit each); the others have its size there. Rows have to be independent of each other: the results are
  * those of one call. Small tensors come as they are. Returns 0, or -1 and the error of the part that failed. */

@@ -15,6 +15,16 @@ TP_INLINE tp_tensor *tp_plain(tp_tensor *t, tp_dtype dtype) {
     return copy;
 }
 
+/* Whether a kernel without strides that computes in `dtype` needs a copy of t, or one to write instead of t. */
+TP_INLINE bool tp_needs_copy(const tp_tensor *t, tp_dtype dtype) {
+    return (tp_dtype)t->dtype != dtype || !tp_is_contiguous(t);
+}
+/* What such a kernel writes instead of out: out itself where it can, else a new one, which tp_finish copies over. */
+TP_INLINE tp_tensor *tp_target(tp_tensor *out, tp_dtype dtype) {
+    return tp_needs_copy(out, dtype) ? tp_new_empty(tp_sizes(out), dtype, out->device) : tp_retain(out);
+}
+TP_INLINE int tp_finish(tp_tensor *made, tp_tensor *out) { return made == out ? 0 : tp_copy_data(out, made); }
+
 /* What a kernel computed into `made` (contiguous) in another memory format; takes made over. */
 TP_INLINE tp_tensor *tp_in_format_steal(tp_tensor *made, tp_memory_format format) {
     if (!made || (format != TP_CHANNELS_LAST && format != TP_CHANNELS_LAST_3D)) return made;

@@ -70,12 +70,6 @@ static tp_norm_rows rows_of(int64_t rows, int64_t n) {
     return (tp_norm_rows){.rows = rows, .runs = 1, .length = n, .first = n, .per_run = 1, .each = 1};
 }
 
-/* What a kernel writes in `dtype` instead of out; finish copies it over. */
-static tp_tensor *target_of(tp_tensor *out, tp_dtype dtype) {
-    return tp_needs_copy(out, dtype) ? tp_new_empty(tp_sizes(out), dtype, out->device) : tp_retain(out);
-}
-static int finish(tp_tensor *made, tp_tensor *out) { return made == out ? 0 : tp_copy_data(out, made); }
-
 typedef struct {
     tp_tensor *weight, *bias;
     tp_dtype dtype;
@@ -86,19 +80,19 @@ typedef struct {
 /* parts: out, input, rstd, and the mean, without which rows are scaled about 0. */
 static int layer_part(tp_tensor *const *parts, const void *context) {
     const layer *l = context;
-    tp_autoref *x = tp_plain(parts[1], l->dtype), *out = x ? target_of(parts[0], l->dtype) : NULL,
-               *rstd = out ? target_of(parts[2], l->dtype) : NULL;
+    tp_autoref *x = tp_plain(parts[1], l->dtype), *out = x ? tp_target(parts[0], l->dtype) : NULL,
+               *rstd = out ? tp_target(parts[2], l->dtype) : NULL;
     if (!rstd) return -1;
     tp_norm_rows walk = rows_of(x->numel / l->n, l->n);
     if (!parts[3]) {
         int status = tp_prim_norm_rms(x, l->weight, tp_norm_words(&walk), l->eps, out, rstd);
-        return status < 0 || finish(out, parts[0]) < 0 ? -1 : finish(rstd, parts[2]);
+        return status < 0 || tp_finish(out, parts[0]) < 0 ? -1 : tp_finish(rstd, parts[2]);
     }
-    tp_autoref *mean = target_of(parts[3], l->dtype);
+    tp_autoref *mean = tp_target(parts[3], l->dtype);
     if (!mean) return -1;
     bool failed =
         tp_prim_norm_forward(x, l->weight, l->bias, tp_norm_words(&walk), l->eps, 0, out, mean, rstd, NULL, NULL) < 0;
-    return failed || finish(out, parts[0]) < 0 || finish(rstd, parts[2]) < 0 ? -1 : finish(mean, parts[3]);
+    return failed || tp_finish(out, parts[0]) < 0 || tp_finish(rstd, parts[2]) < 0 ? -1 : tp_finish(mean, parts[3]);
 }
 
 /* native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor,
@@ -157,11 +151,11 @@ static int layer_gradient_part(tp_tensor *const *parts, const void *context) {
     tp_norm_rows walk = rows_of(x->numel / l->of.n, l->of.n);
     tp_ints words = tp_norm_words(&walk);
     if (parts[2]) {
-        tp_autoref *out = target_of(parts[2], dtype);
+        tp_autoref *out = tp_target(parts[2], dtype);
         int status = !out   ? -1
                      : mean ? tp_prim_norm_backward(g, x, l->of.weight, mean, rstd, words, out, NULL, NULL)
                             : tp_prim_norm_rms_backward(g, x, l->of.weight, rstd, words, out);
-        if (status < 0 || finish(out, parts[2]) < 0) return -1;
+        if (status < 0 || tp_finish(out, parts[2]) < 0) return -1;
     }
     if (!l->sums[0] && !l->sums[1]) return 0;
     tp_autoref *from = mean ? tp_retain(mean) : tp_new_empty(tp_sizes(rstd), dtype, rstd->device);

@@ -208,16 +208,15 @@ static int run_planes(tp_tensor *const *parts, const void *context) {
     tp_tensor *target = parts[0], *index = parts[2];
     tp_dtype dtype = loop_dtype((tp_dtype)target->dtype);
     tp_autoref *from = tp_plain(parts[1], dtype);
-    bool direct = !tp_needs_copy(target, dtype);
-    tp_autoref *to = direct ? tp_retain(target) : tp_new_empty(tp_sizes(target), dtype, target->device);
+    tp_autoref *to = tp_target(target, dtype);
     bool places = !index || tp_is_contiguous(index);
     tp_autoref *at = places ? tp_retain(index) : tp_new_empty(tp_sizes(index), TP_INT64, index->device);
     if (!from || !to || (index && !at)) return -1;
     if (run(j->plan, j->what, from, to, at) < 0 ||
-        (j->what == MAX && !direct && clamp_to(to, (tp_dtype)target->dtype) < 0))
+        (j->what == MAX && to != target && clamp_to(to, (tp_dtype)target->dtype) < 0))
         return -1;
     if (!places && tp_copy_data(index, at) < 0) return -1;
-    return direct ? 0 : tp_copy_data(target, to);
+    return tp_finish(to, target);
 }
 
 /* Computes into `target` through the loop's dtype. The places of maxima in `index` are written beside, or read: then

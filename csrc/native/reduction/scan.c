@@ -4,20 +4,12 @@
 #include "Primitives.h"
 #include "iter/iter.h"
 #include "prim/pieces.h"
-#include "prim/transfer.h"
+#include "prim/plain.h"
 
 #include <float.h>
 
 typedef int (*scan_fn)(tp_tensor *x, int64_t dim, tp_tensor *out);
 typedef int (*extreme_fn)(tp_tensor *x, int64_t dim, tp_tensor *out, tp_tensor *at);
-
-static tp_tensor *ready(tp_tensor *t, tp_dtype dtype, bool read) {
-    if ((tp_dtype)t->dtype == dtype && tp_is_contiguous(t)) return tp_retain(t);
-    tp_autoref *copy = tp_new_empty(tp_sizes(t), dtype, t->device);
-    return copy && (!read || tp_copy_data(copy, t) == 0) ? tp_take(copy) : NULL;
-}
-
-static int finish(tp_tensor *made, tp_tensor *wanted) { return made == wanted ? 0 : tp_copy_data(wanted, made); }
 
 typedef struct {
     scan_fn scan;
@@ -30,11 +22,11 @@ typedef struct {
 static int scan_part(tp_tensor *const *parts, const void *context) {
     const run *r = context;
     tp_tensor *out = parts[0], *places = parts[2];
-    tp_autoref *in = ready(parts[1], r->dtype, true), *made = in ? ready(out, r->dtype, false) : NULL;
+    tp_autoref *in = tp_plain(parts[1], r->dtype), *made = in ? tp_target(out, r->dtype) : NULL;
     if (!made) return -1;
-    if (!places) return r->scan(in, r->dim, made) < 0 ? -1 : finish(made, out);
-    tp_autoref *at = ready(places, TP_INT64, false);
-    return !at || r->extreme(in, r->dim, made, at) < 0 || finish(made, out) < 0 ? -1 : finish(at, places);
+    if (!places) return r->scan(in, r->dim, made) < 0 ? -1 : tp_finish(made, out);
+    tp_autoref *at = tp_target(places, TP_INT64);
+    return !at || r->extreme(in, r->dim, made, at) < 0 || tp_finish(made, out) < 0 ? -1 : tp_finish(at, places);
 }
 
 static int scan_into(run r, tp_tensor *self, int64_t dim, tp_tensor *out, tp_tensor *places) {
@@ -60,7 +52,7 @@ static int running_meta(tp_meta *m, const char *op, tp_tensor *self, int64_t dim
 static int running(scan_fn scan, tp_tensor *self, int64_t dim, tp_tensor *out) {
     tp_dtype result = (tp_dtype)out->dtype, compute = result < TP_FLOAT16 ? TP_INT64 : tp_compute_dtype(result);
     bool narrows = result < TP_FLOAT16 && result != TP_INT64 && (tp_dtype)self->dtype != result;
-    tp_autoref *in = narrows ? ready(self, result, true) : tp_retain(self);
+    tp_autoref *in = narrows ? tp_plain(self, result) : tp_retain(self);
     return in ? scan_into((run){.scan = scan, .dtype = compute}, in, dim, out, NULL) : -1;
 }
 

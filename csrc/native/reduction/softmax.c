@@ -22,25 +22,19 @@ static int forward_meta(tp_meta *m, const char *op, tp_tensor *self, int64_t dim
 
 static tp_tensor *contiguous(tp_tensor *t) { return tp_plain(t, (tp_dtype)t->dtype); }
 
-/* What a primitive writes instead of out, where that has gaps; finish copies it over. */
-static tp_tensor *target_of(tp_tensor *out) {
-    return tp_is_contiguous(out) ? tp_retain(out) : tp_new_empty(tp_sizes(out), (tp_dtype)out->dtype, out->device);
-}
-
-static int finish(tp_tensor *made, tp_tensor *out) { return made == out ? 0 : tp_copy_data(out, made); }
-
 static int forward(int (*softmax)(tp_tensor *x, int64_t dim, tp_tensor *out), tp_tensor *self, int64_t dim,
                    tp_tensor *out) {
     if (out->numel == 0) return 0;
-    tp_autoref *x = contiguous(self), *made = x ? target_of(out) : NULL;
-    return made && softmax(x, tp_wrap_dim(dim, self->ndim), made) == 0 ? finish(made, out) : -1;
+    tp_autoref *x = contiguous(self), *made = x ? tp_target(out, (tp_dtype)out->dtype) : NULL;
+    return made && softmax(x, tp_wrap_dim(dim, self->ndim), made) == 0 ? tp_finish(made, out) : -1;
 }
 
 static int backward(int (*softmax)(tp_tensor *grad, tp_tensor *output, int64_t dim, tp_tensor *out), tp_tensor *grad,
                     tp_tensor *output, int64_t dim, tp_tensor *out) {
     if (out->numel == 0) return 0;
-    tp_autoref *g = contiguous(grad), *y = g ? contiguous(output) : NULL, *made = y ? target_of(out) : NULL;
-    return made && softmax(g, y, tp_wrap_dim(dim, grad->ndim), made) == 0 ? finish(made, out) : -1;
+    tp_autoref *g = contiguous(grad), *y = g ? contiguous(output) : NULL,
+               *made = y ? tp_target(out, (tp_dtype)out->dtype) : NULL;
+    return made && softmax(g, y, tp_wrap_dim(dim, grad->ndim), made) == 0 ? tp_finish(made, out) : -1;
 }
 
 /* _softmax(Tensor self, int dim, bool half_to_float) -> Tensor */

@@ -3,8 +3,8 @@
 #include "PrimitiveKernels.h"
 #include "core/host.h"
 #include "core/mersenne.h"
+#include "prim/plain.h"
 #include "prim/serial.h"
-#include "prim/transfer.h"
 #include "core/memory.h"
 
 #include <math.h>
@@ -84,15 +84,15 @@ static int fill(tp_mersenne *m, tp_serial_kind kind, double a, double b, tp_tens
 int serial_fill_cpu(int64_t kind, double a, double b, tp_tensor *state, tp_tensor *out) {
     bool single = (kind == TP_SERIAL_UNIFORM || kind == TP_SERIAL_NORMAL_FILL) && out->dtype != TP_FLOAT64;
     tp_dtype dtype = single ? TP_FLOAT32 : TP_FLOAT64;
-    tp_autoref *made = (tp_dtype)out->dtype == dtype ? tp_retain(out) : tp_new_empty(tp_sizes(out), dtype, TP_CPU);
+    tp_autoref *made = tp_target(out, dtype);
     if (!made || fill(engine(state), (tp_serial_kind)kind, a, b, made) < 0) return -1;
-    return made == out ? 0 : tp_copy_data(out, made);
+    return tp_finish(made, out);
 }
 
 int serial_integers_cpu(int64_t base, int64_t range, bool two_words, tp_tensor *state, tp_tensor *out) {
     tp_mersenne *m = engine(state);
     const uint64_t n = (uint64_t)range; /* 0: 2**64 */
-    tp_autoref *made = out->dtype == TP_INT64 ? tp_retain(out) : tp_new_empty(tp_sizes(out), TP_INT64, TP_CPU);
+    tp_autoref *made = tp_target(out, TP_INT64);
     if (!made) return -1;
     int64_t *to = tp_data(made);
     for (int64_t i = 0; i < out->numel; i++) {
@@ -100,7 +100,7 @@ int serial_integers_cpu(int64_t base, int64_t range, bool two_words, tp_tensor *
         to[i] = (int64_t)(n ? (uint64_t)base + x % n : x);
         if (tp_unlikely(i % LOOK == LOOK - 1) && tp_host_look() < 0) return -1;
     }
-    return made == out ? 0 : tp_copy_data(out, made);
+    return tp_finish(made, out);
 }
 
 int serial_permutation_cpu(tp_tensor *state, tp_tensor *out) {

@@ -1,11 +1,11 @@
 /* pieces.c: see pieces.h. */
 #include "prim/pieces.h"
 
+#include "core/parallel.h"
+
 /* Elements of a part: on the CPU 1 MB of float32, so that the copies of several operands stay in the cache that cores
  * share; elsewhere as many as keep a device busy. */
 static int64_t piece_of(tp_device device) { return device.type == TP_DEVICE_CPU ? 1 << 18 : 1 << 24; }
-
-#define SHORT (1 << 14) /* elements: up to here no copy gives the host lock up */
 
 typedef struct {
     int n;
@@ -55,8 +55,8 @@ static int walk(const cut *c, tp_tensor *const *tensors, int dim) {
 
 int tp_by_pieces(tp_tensor *const *tensors, int n, uint64_t whole, tp_piece_fn run, const void *context) {
     cut c = {n, whole, run, context, piece_of(tensors[0]->device)};
-    if (whole == TP_WHOLE || largest(tensors, n) <= SHORT) return run(tensors, context);
-    tp_tensor *still[TP_MAX_PIECES] = {NULL}; /* Note [Shared fields] */
+    if (whole == TP_WHOLE || largest(tensors, n) < TP_GRAIN) return run(tensors, context);
+    tp_tensor *still[TP_MAX_PIECES] = {NULL}; /* long copies give the host lock up: Note [Shared fields] */
     int status = 0;
     for (int i = 0; i < n && status == 0; i++)
         if (tensors[i]) status = (still[i] = tp_still(tensors[i])) ? 0 : -1;

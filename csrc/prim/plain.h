@@ -4,9 +4,14 @@
 #include "core/tensor.h"
 #include "prim/transfer.h"
 
+/* Whether a kernel without strides that computes in `dtype` needs a copy of t, or one to write instead of t. */
+TP_INLINE bool tp_needs_copy(const tp_tensor *t, tp_dtype dtype) {
+    return (tp_dtype)t->dtype != dtype || !tp_is_contiguous(t);
+}
+
 /* t itself if it is contiguous and of the dtype, else a contiguous copy; new. NULL stays NULL, without an error. */
 TP_INLINE tp_tensor *tp_plain(tp_tensor *t, tp_dtype dtype) {
-    if (!t || (tp_is_contiguous(t) && (tp_dtype)t->dtype == dtype)) return tp_retain(t);
+    if (!t || !tp_needs_copy(t, dtype)) return tp_retain(t);
     tp_tensor *copy = tp_new_empty(tp_sizes(t), dtype, t->device);
     if (copy && tp_copy_data(copy, t) < 0) {
         tp_release(copy);
@@ -15,11 +20,8 @@ TP_INLINE tp_tensor *tp_plain(tp_tensor *t, tp_dtype dtype) {
     return copy;
 }
 
-/* Whether a kernel without strides that computes in `dtype` needs a copy of t, or one to write instead of t. */
-TP_INLINE bool tp_needs_copy(const tp_tensor *t, tp_dtype dtype) {
-    return (tp_dtype)t->dtype != dtype || !tp_is_contiguous(t);
-}
-/* What such a kernel writes instead of out: out itself where it can, else a new one, which tp_finish copies over. */
+/* What a kernel without strides writes instead of out: out itself where it can, else a new one, which tp_finish copies
+ * over. */
 TP_INLINE tp_tensor *tp_target(tp_tensor *out, tp_dtype dtype) {
     return tp_needs_copy(out, dtype) ? tp_new_empty(tp_sizes(out), dtype, out->device) : tp_retain(out);
 }

@@ -516,8 +516,7 @@ static int assign_view(tp_tensor *view, PyObject *value) {
     if (!tp_py_is_tensor(value)) {
         int ok = assigned_number(value, view, &s);
         if (ok < 0) return -1;
-        /* A number is copied to each element, as in PyTorch: into one element that stands for many only where it is
-         * all. */
+        /* As in PyTorch, a number is not written where several elements have one place in memory. */
         if (ok > 0) return tp_py_check(tp_check_internal_overlap(view) < 0 ? -1 : tp_fill__Scalar(view, &s));
     }
     tp_autoref *whole = value_tensor(value, view), *fitted = whole ? without_leading_ones(whole, view->ndim) : NULL;

@@ -99,21 +99,24 @@ def is_flash_attention_available() -> bool:
 
 is_ck_sdpa_available = is_flash_attention_available
 
-#: The word that each kind of library was set to, and those that it may be set to without such a device.
-_libraries = {"linalg": "default", "blas": "default", "rocm_fa": "default"}
-_settable = {"linalg": ("default",), "blas": ("default", "cublas", "hipblas"), "rocm_fa": ("default", "aotriton")}
-_refused = {"linalg": ("cusolver", "magma"), "blas": ("cublaslt", "hipblaslt", "ck"), "rocm_fa": ("ck",)}
+#: The words that each kind of library may be set to without such a device, the first from the start, and those refused.
+_LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "linalg": (("default",), ("cusolver", "magma")),
+    "blas": (("default", "cublas", "hipblas"), ("cublaslt", "hipblaslt", "ck")),
+    "rocm_fa": (("default", "aotriton"), ("ck",)),
+}
+_chosen: dict[str, str] = {}
 
 
 def _preferred(kind: str, backend: str | None) -> str:
+    allowed, refused = _LIBRARIES[kind]
     if backend is not None:
-        choices = _settable[kind] + _refused[kind]
-        if backend not in choices:
-            raise RuntimeError(f"Unknown input value. Choose from: {', '.join(choices)}; got {backend!r}")
-        if backend in _refused[kind]:
+        if backend not in allowed + refused:
+            raise RuntimeError(f"Unknown input value. Choose from: {', '.join(allowed + refused)}; got {backend!r}")
+        if backend in refused:
             raise RuntimeError(f"Cannot set preferred backend to {backend}: tensorpy is not built for such devices")
-        _libraries[kind] = backend
-    return _libraries[kind]
+        _chosen[kind] = backend
+    return _chosen.get(kind, allowed[0])
 
 
 def preferred_linalg_library(backend: str | None = None) -> str:

@@ -86,6 +86,16 @@ static void normalise(const tp_norm_rows *w, const argument *a, const view *out,
     }
 }
 
+/* The sum of a row's squared distances from the mean. */
+static double squares_of(const tp_norm_rows *w, const view *x, int64_t row, double mean) {
+    double sum = 0;
+    for (int64_t i = 0; i < w->runs * w->length; i++) {
+        double v = get(x, element_of(w, row, i)).f - mean;
+        sum += v * v;
+    }
+    return sum;
+}
+
 static void move(const argument *running, int64_t row, double momentum, double x) {
     if (running->n && momentum != 0) set(running, row, (1 - momentum) * get(running->tensors, row).f + momentum * x);
 }
@@ -96,17 +106,24 @@ static void norm_forward(const argument *a) {
     tp_norm_rows w = rows_of(&a[3]);
     int64_t n = w.runs * w.length;
     for (int64_t r = 0; r < w.rows; r++) {
-        double mean = 0, squares = 0;
+        double mean = 0;
         for (int64_t i = 0; i < n; i++) mean += get(a[0].tensors, element_of(&w, r, i)).f;
         mean /= (double)n;
-        for (int64_t i = 0; i < n; i++) {
-            double x = get(a[0].tensors, element_of(&w, r, i)).f - mean;
-            squares += x * x;
-        }
-        double rstd = 1 / sqrt(squares / (double)n + a[4].f);
+        double squares = squares_of(&w, a[0].tensors, r, mean), rstd = 1 / sqrt(squares / (double)n + a[4].f);
         normalise(&w, a, a[6].tensors, r, mean, rstd);
         set(&a[7], r, mean), set(&a[8], r, rstd);
         move(&a[9], r, a[5].f, mean), move(&a[10], r, a[5].f, n > 1 ? squares / (double)(n - 1) : squares);
+    }
+}
+
+/* norm.rms(Tensor x, Tensor? weight, int[] rows, float eps, *, Tensor(a!) out, Tensor(b!) rstd) -> () */
+static void norm_rms(const argument *a) {
+    tp_norm_rows w = rows_of(&a[2]);
+    const argument read[] = {a[0], a[1], {0}};
+    for (int64_t r = 0; r < w.rows; r++) {
+        double rstd = 1 / sqrt(squares_of(&w, a[0].tensors, r, 0) / (double)w.length + a[3].f);
+        normalise(&w, read, a[4].tensors, r, 0, rstd);
+        set(&a[5], r, rstd);
     }
 }
 
@@ -119,8 +136,11 @@ static void norm_frozen(const argument *a) {
         normalise(&w, a, a[7].tensors, r, value(&a[3], r, 0), 1 / sqrt(value(&a[4], r, 0) + a[6].f));
 }
 
+/* What of a row's statistics moves with its elements. */
+typedef enum { BOTH, ABOUT_ZERO, FROZEN } moving;
+
 /* Of a row: the sums of grad * weight, and of that times the distance from the mean. */
-static void row_backward(const tp_norm_rows *w, const argument *a, int64_t r, double mean, double rstd, bool frozen,
+static void row_backward(const tp_norm_rows *w, const argument *a, int64_t r, double mean, double rstd, moving kind,
                          const argument *outs) {
     double sums[2] = {0}, plain[2] = {0}, n = (double)(w->runs * w->length);
     for (int64_t i = 0; i < w->runs * w->length; i++) {
@@ -130,7 +150,7 @@ static void row_backward(const tp_norm_rows *w, const argument *a, int64_t r, do
         sums[0] += g * k, sums[1] += g * k * x;
     }
     set(&outs[1], weight_of(w, r, 0), plain[1] * rstd), set(&outs[2], weight_of(w, r, 0), plain[0]);
-    double shift = frozen ? 0 : rstd * sums[0] / n, slope = frozen ? 0 : rstd * rstd * rstd * sums[1] / n;
+    double shift = kind == BOTH ? rstd * sums[0] / n : 0, slope = kind == FROZEN ? 0 : rstd * rstd * rstd * sums[1] / n;
     for (int64_t i = 0; outs[0].n && i < w->runs * w->length; i++) {
         int64_t e = element_of(w, r, i);
         double g = get(a[0].tensors, e).f, x = get(a[1].tensors, e).f - mean, k = value(&a[2], weight_of(w, r, i), 1);
@@ -142,45 +162,20 @@ static void row_backward(const tp_norm_rows *w, const argument *a, int64_t r, do
  * Tensor(b!)? to_weight, Tensor(c!)? to_bias) -> () */
 static void norm_backward(const argument *a) {
     tp_norm_rows w = rows_of(&a[5]);
-    for (int64_t r = 0; r < w.rows; r++) row_backward(&w, a, r, value(&a[3], r, 0), value(&a[4], r, 0), false, a + 6);
+    for (int64_t r = 0; r < w.rows; r++) row_backward(&w, a, r, value(&a[3], r, 0), value(&a[4], r, 0), BOTH, a + 6);
 }
 /* norm.frozen_backward: shaped like it, but for var in place of rstd and float eps after rows */
 static void norm_frozen_backward(const argument *a) {
     tp_norm_rows w = rows_of(&a[5]);
     for (int64_t r = 0; r < w.rows; r++)
-        row_backward(&w, a, r, value(&a[3], r, 0), 1 / sqrt(value(&a[4], r, 0) + a[6].f), true, a + 7);
+        row_backward(&w, a, r, value(&a[3], r, 0), 1 / sqrt(value(&a[4], r, 0) + a[6].f), FROZEN, a + 7);
 }
 
-/* norm.rms(Tensor x, Tensor? weight, int[] rows, float eps, *, Tensor(a!) out, Tensor(b!) rstd) -> () */
-static void norm_rms(const argument *a) {
-    tp_norm_rows w = rows_of(&a[2]);
-    const argument read[] = {a[0], a[1], {0}};
-    for (int64_t r = 0; r < w.rows; r++) {
-        double squares = 0;
-        for (int64_t i = 0; i < w.length; i++) {
-            double x = get(a[0].tensors, element_of(&w, r, i)).f;
-            squares += x * x;
-        }
-        double rstd = 1 / sqrt(squares / (double)w.length + a[3].f);
-        normalise(&w, read, a[4].tensors, r, 0, rstd);
-        set(&a[5], r, rstd);
-    }
-}
 /* norm.rms_backward(Tensor grad, Tensor x, Tensor? weight, Tensor rstd, int[] rows, *, Tensor(a!) out) -> () */
 static void norm_rms_backward(const argument *a) {
     tp_norm_rows w = rows_of(&a[4]);
-    for (int64_t r = 0; r < w.rows; r++) {
-        double rstd = value(&a[3], r, 0), sum = 0;
-        for (int64_t i = 0; i < w.length; i++) {
-            int64_t e = element_of(&w, r, i);
-            sum += get(a[0].tensors, e).f * value(&a[2], i, 1) * get(a[1].tensors, e).f;
-        }
-        double slope = rstd * rstd * rstd * sum / (double)w.length;
-        for (int64_t i = 0; i < w.length; i++) {
-            int64_t e = element_of(&w, r, i);
-            set(&a[5], e, rstd * value(&a[2], i, 1) * get(a[0].tensors, e).f - slope * get(a[1].tensors, e).f);
-        }
-    }
+    const argument outs[3] = {a[5]};
+    for (int64_t r = 0; r < w.rows; r++) row_backward(&w, a, r, 0, value(&a[3], r, 0), ABOUT_ZERO, outs);
 }
 
 /* norm.columns(Tensor grad, Tensor x, Tensor mean, Tensor rstd, int[] rows, *, Tensor(a!)? to_weight, Tensor(b!)?

@@ -41,11 +41,14 @@ static bool read_symbols(void *library) {
     *(void **)&blas.zgemm = find_symbol(library, "cblas_zgemm");
     *(void **)&blas.sgemv = find_symbol(library, "cblas_sgemv");
     *(void **)&blas.dgemv = find_symbol(library, "cblas_dgemv");
+    *(void **)&blas.cgemv = find_symbol(library, "cblas_cgemv");
+    *(void **)&blas.zgemv = find_symbol(library, "cblas_zgemv");
     *(void **)&blas.sdot = find_symbol(library, "cblas_sdot");
     *(void **)&blas.ddot = find_symbol(library, "cblas_ddot");
     *(void **)&blas.get_num_threads = find_symbol(library, "openblas_get_num_threads");
     *(void **)&blas.set_num_threads = find_symbol(library, "openblas_set_num_threads");
-    return blas.sgemm && blas.dgemm && blas.cgemm && blas.zgemm && blas.sgemv && blas.dgemv && blas.sdot && blas.ddot;
+    return blas.sgemm && blas.dgemm && blas.cgemm && blas.zgemm && blas.sgemv && blas.dgemv && blas.cgemv &&
+           blas.zgemv && blas.sdot && blas.ddot;
 }
 
 /* Whether the library would choose AVX2 kernels on a CPU that has AVX-512. */

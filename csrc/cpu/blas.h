@@ -23,6 +23,10 @@ typedef struct {
                   float beta, float *y, int incy);
     void (*dgemv)(int order, int ta, int m, int n, double alpha, const double *a, int lda, const double *x, int incx,
                   double beta, double *y, int incy);
+    void (*cgemv)(int order, int ta, int m, int n, const void *alpha, const void *a, int lda, const void *x, int incx,
+                  const void *beta, void *y, int incy);
+    void (*zgemv)(int order, int ta, int m, int n, const void *alpha, const void *a, int lda, const void *x, int incx,
+                  const void *beta, void *y, int incy);
     float (*sdot)(int n, const float *x, int incx, const float *y, int incy);
     double (*ddot)(int n, const double *x, int incx, const double *y, int incy);
     int (*get_num_threads)(void); /* NULL if the library has none; the next one too */

@@ -52,16 +52,24 @@ static bool blas_layout(const matrix *m, int *leading, int *trans) {
 }
 
 /* A product with one column: c = alpha * a @ b + beta * c. */
-static void call_gemv(const tp_blas *blas, tp_dtype dtype, matrix a, int lda, int ta, matrix b, matrix c, double alpha,
-                      double beta) {
+static void call_gemv(const tp_blas *blas, tp_dtype dtype, matrix a, int lda, int ta, matrix b, matrix c,
+                      const tp_scalar *alpha, const tp_scalar *beta) {
     int rows = (int)(ta == TP_BLAS_TRANS ? a.cols : a.rows), cols = (int)(ta == TP_BLAS_TRANS ? a.rows : a.cols);
-    int incx = (int)b.row_stride, incy = (int)c.row_stride;
-    if (dtype == TP_FLOAT32)
-        blas->sgemv(TP_BLAS_ROW_MAJOR, ta, rows, cols, (float)alpha, (float *)a.data, lda, (float *)b.data, incx,
-                    (float)beta, (float *)c.data, incy);
-    else
-        blas->dgemv(TP_BLAS_ROW_MAJOR, ta, rows, cols, alpha, (double *)a.data, lda, (double *)b.data, incx, beta,
-                    (double *)c.data, incy);
+    int incx = (int)b.row_stride, incy = (int)c.row_stride, order = TP_BLAS_ROW_MAJOR;
+    tp_complex128 za = tp_scalar_complex(alpha), zb = tp_scalar_complex(beta);
+    tp_complex64 ca = (tp_complex64)za, cb = (tp_complex64)zb;
+    switch (dtype) {
+    case TP_FLOAT32:
+        blas->sgemv(order, ta, rows, cols, (float)tp_scalar_double(alpha), (float *)a.data, lda, (float *)b.data, incx,
+                    (float)tp_scalar_double(beta), (float *)c.data, incy);
+        break;
+    case TP_FLOAT64:
+        blas->dgemv(order, ta, rows, cols, tp_scalar_double(alpha), (double *)a.data, lda, (double *)b.data, incx,
+                    tp_scalar_double(beta), (double *)c.data, incy);
+        break;
+    case TP_COMPLEX64: blas->cgemv(order, ta, rows, cols, &ca, a.data, lda, b.data, incx, &cb, c.data, incy); break;
+    default: blas->zgemv(order, ta, rows, cols, &za, a.data, lda, b.data, incx, &zb, c.data, incy); break;
+    }
 }
 
 /* A product of one row and one column: c = alpha * a @ b + beta * c. */
@@ -112,28 +120,61 @@ static void multiply_small(tp_dtype dtype, const matrix *a, const matrix *b, con
 
 /* ---- a few rows ---- */
 
+#define IN_CACHE (1 << 16)      /* numbers of the matrix, which all rows meet one after the other */
+#define MOST_READ_AGAIN 4194304 /* numbers of a matrix that more than TP_FEW_ROWS rows meet so */
+
 typedef struct {
     matrix a, b, c;
     float alpha, beta;
-} dots_job;
+} few_job;
 
-static void run_dots(int64_t begin, int64_t end, void *context) {
-    const dots_job *j = context;
-    tp_cpu.panels->dots((const float *)j->a.data, j->a.row_stride, j->c.rows,
-                        (const float *)j->b.data + begin * j->b.col_stride, j->b.col_stride, end - begin, j->a.cols,
-                        j->alpha, j->beta, (float *)j->c.data + begin, j->c.row_stride);
+/* Some of the job's columns and of the terms of their sums, TP_FEW_ROWS rows at a time while a cache has the numbers.
+ */
+static void run_near(const few_job *j, int64_t column, int64_t columns, int64_t term, int64_t terms) {
+    const matrix *a = &j->a, *b = &j->b, *c = &j->c;
+    const float *from = (const float *)b->data + column * b->col_stride + term * b->row_stride;
+    for (int64_t i = 0; i < c->rows; i += TP_FEW_ROWS) {
+        const float *row = (const float *)a->data + i * a->row_stride + term;
+        float *out = (float *)c->data + i * c->row_stride + column * c->col_stride, beta = term ? 1 : j->beta;
+        int64_t rows = tp_at_most(c->rows - i, TP_FEW_ROWS);
+        if (b->row_stride == 1)
+            tp_cpu.panels->dots(row, a->row_stride, rows, from, b->col_stride, columns, terms, j->alpha, beta, out,
+                                c->row_stride, c->col_stride);
+        else
+            tp_cpu.panels->sums(row, a->row_stride, rows, from, b->row_stride, columns, terms, j->alpha, beta, out,
+                                c->row_stride);
+    }
 }
 
-/* At most TP_FEW_ROWS rows with a matrix whose columns are contiguous: a linear layer's weight. BLAS would rearrange
- * the matrix for each call. false: it is another product. */
+/* How many lines of the matrix, `length` numbers each, are taken together. */
+static int64_t near_lines(const few_job *j, int64_t length) {
+    int64_t lines = IN_CACHE / length / 8 * 8;
+    return j->c.rows <= TP_FEW_ROWS ? INT64_MAX : lines > 8 ? lines : 8;
+}
+
+static void run_few(int64_t begin, int64_t end, void *context) {
+    const few_job *j = context;
+    const int64_t columns = end - begin, terms = j->a.cols;
+    if (j->b.row_stride == 1) {
+        int64_t near = near_lines(j, terms);
+        for (int64_t i = 0, n; i < columns; i += n) run_near(j, begin + i, n = tp_at_most(near, columns - i), 0, terms);
+    } else {
+        int64_t near = near_lines(j, columns);
+        for (int64_t i = 0, n; i < terms; i += n) run_near(j, begin, columns, i, n = tp_at_most(near, terms - i));
+    }
+}
+
+/* A few rows with a matrix whose columns are contiguous, a linear layer's weight, or whose rows are. BLAS would
+ * rearrange the matrix for each call. false: it is another product. */
 static bool few_rows(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
-    bool fits = dtype == TP_FLOAT32 && c.rows <= TP_FEW_ROWS && c.cols > 1 && a.cols >= 16 && b.row_stride == 1 &&
-                a.col_stride == 1 && c.col_stride == 1 && tp_cpu.panels->dots;
+    bool dots = b.row_stride == 1, sums = b.col_stride == 1 && c.col_stride == 1;
+    bool fits = dtype == TP_FLOAT32 && c.rows <= tp_cpu.panels->most_rows && c.cols > 1 && a.cols >= 16 &&
+                a.col_stride == 1 && (dots || sums) && (c.rows <= TP_FEW_ROWS || b.rows * b.cols <= MOST_READ_AGAIN);
     if (!fits) return false;
-    dots_job j = {a, b, c, (float)tp_scalar_double(alpha), (float)tp_scalar_double(beta)};
+    few_job j = {a, b, c, (float)tp_scalar_double(alpha), (float)tp_scalar_double(beta)};
     double work = (double)a.cols * (double)c.cols;
-    int64_t grain = (int64_t)(1 << 17) / a.cols / 4 * 4;
-    tp_parallel_unlocked(work > 1e5, c.cols, grain > 4 ? grain : 4, run_dots, &j);
+    int64_t grain = (int64_t)(1 << 17) / a.cols / 16 * 16;
+    tp_parallel_unlocked(work > 1e5, c.cols, grain > 16 ? grain : 16, run_few, &j);
     return true;
 }
 
@@ -153,15 +194,19 @@ static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp
     }
     blas_layout(&a, &lda, &ta);
     blas_layout(&b, &ldb, &tb);
-    if (few_rows(dtype, a, b, c, alpha, beta)) return 0;
     int m = (int)c.rows, n = (int)c.cols, k = (int)a.cols;
     bool real = dtype == TP_FLOAT32 || dtype == TP_FLOAT64;
     if (n == 1 && m == 1 && real && fits_int(a.col_stride) && fits_int(b.row_stride)) {
         call_dot(blas, dtype, a, b, c, tp_scalar_double(alpha), tp_scalar_double(beta));
         return 0;
     }
-    if (n == 1 && m > 1 && real && fits_int(b.row_stride) && c.row_stride <= INT32_MAX) {
-        call_gemv(blas, dtype, a, lda, ta, b, c, tp_scalar_double(alpha), tp_scalar_double(beta));
+    if (n == 1 && m > 1 && fits_int(b.row_stride) && c.row_stride <= INT32_MAX) {
+        call_gemv(blas, dtype, a, lda, ta, b, c, alpha, beta);
+        return 0;
+    }
+    if (m == 1 && n > 1 && fits_int(a.col_stride)) { /* the columns of b with the row */
+        int turned = tb == TP_BLAS_TRANS ? TP_BLAS_NO_TRANS : TP_BLAS_TRANS;
+        call_gemv(blas, dtype, transposed(b), ldb, turned, transposed(a), transposed(c), alpha, beta);
         return 0;
     }
     bool release = (double)m * n * k > 1e5;
@@ -245,6 +290,8 @@ static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scal
     }
     if (c.col_stride != 1 && c.row_stride == 1)
         return call_blas(dtype, transposed(b), transposed(a), transposed(c), alpha, beta);
+    if (few_rows(dtype, a, b, c, alpha, beta)) return 0;
+    if (few_rows(dtype, transposed(b), transposed(a), transposed(c), alpha, beta)) return 0;
     if (for_sgemm(blas, dtype, c.rows, c.cols, a.cols, strided(b)))
         return call_sgemm(a, b, c, (float)tp_scalar_double(alpha), (float)tp_scalar_double(beta));
     split_job j = {dtype, a, b, c, alpha, beta, c.rows >= c.cols, 0};

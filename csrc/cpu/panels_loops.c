@@ -54,6 +54,7 @@ static void rows_times_panel(const float *a, int64_t lda, int64_t rows, const fl
  * The matrix is read once, as fast as memory gives it: BLAS would copy it to rearrange it. COLUMNS dot products at a
  * time for each row. */
 
+#define MOST_ROWS (LANES == 16 ? 8 : 7)
 #define COLUMNS 4
 #define AHEAD 4 /* columns */
 
@@ -69,7 +70,7 @@ TP_INLINE float sum_of(lanes x) {
 
 /* `rows` and `columns` are known where this is called. */
 TP_INLINE void dot_block(const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, float alpha, float beta,
-                         float *out, int64_t ldc, const int rows, const int columns) {
+                         float *out, int64_t ldc, int64_t next, const int rows, const int columns) {
     lanes sum[TP_FEW_ROWS][COLUMNS];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int c = 0; c < columns; c++) sum[r][c] = (lanes){0};
     int64_t i = 0;
@@ -85,19 +86,19 @@ TP_INLINE void dot_block(const float *a, int64_t lda, const float *b, int64_t ld
         }
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int c = 0; c < columns; c++) {
-        float total = sum_of(sum[r][c]), *to = out + r * ldc + c;
+        float total = sum_of(sum[r][c]), *to = out + r * ldc + c * next;
         for (int64_t j = i; j < k; j++) total += a[r * lda + j] * b[c * ldb + j];
         *to = alpha * total + (beta == 0 ? 0 : beta * *to);
     }
 }
 
-#define DOTS(rows)                                                                                          \
-    static void dots_##rows(const float *a, int64_t lda, const float *b, int64_t ldb, int64_t n, int64_t k, \
-                            float alpha, float beta, float *out, int64_t ldc) {                             \
-        int64_t c = 0;                                                                                      \
-        for (; c + COLUMNS <= n; c += COLUMNS)                                                              \
-            dot_block(a, lda, b + c * ldb, ldb, k, alpha, beta, out + c, ldc, rows, COLUMNS);               \
-        for (; c < n; c++) dot_block(a, lda, b + c * ldb, ldb, k, alpha, beta, out + c, ldc, rows, 1);      \
+#define DOTS(rows)                                                                                                  \
+    static void dots_##rows(const float *a, int64_t lda, const float *b, int64_t ldb, int64_t n, int64_t k,         \
+                            float alpha, float beta, float *out, int64_t ldc, int64_t next) {                       \
+        int64_t c = 0;                                                                                              \
+        for (; c + COLUMNS <= n; c += COLUMNS)                                                                      \
+            dot_block(a, lda, b + c * ldb, ldb, k, alpha, beta, out + c * next, ldc, next, rows, COLUMNS);          \
+        for (; c < n; c++) dot_block(a, lda, b + c * ldb, ldb, k, alpha, beta, out + c * next, ldc, next, rows, 1); \
     }
 DOTS(1)
 DOTS(2)
@@ -105,17 +106,78 @@ DOTS(3)
 DOTS(4)
 
 static void rows_dots(const float *a, int64_t lda, int64_t rows, const float *b, int64_t ldb, int64_t n, int64_t k,
+                      float alpha, float beta, float *out, int64_t ldc, int64_t next) {
+    switch (rows) {
+    case 1: dots_1(a, lda, b, ldb, n, k, alpha, beta, out, ldc, next); break;
+    case 2: dots_2(a, lda, b, ldb, n, k, alpha, beta, out, ldc, next); break;
+    case 3: dots_3(a, lda, b, ldb, n, k, alpha, beta, out, ldc, next); break;
+    default: dots_4(a, lda, b, ldb, n, k, alpha, beta, out, ldc, next); break;
+    }
+}
+
+/* ---- rows with rows that are contiguous ----
+ *
+ * Here too the matrix is read once: `deep` of its rows at a time run through side by side, while the sums stay in the
+ * L1 cache. Those rows are summed before they come to the sums, whose additions are a `deep`th so. */
+
+#define DEEP (LANES == 16 ? 16 : 8) /* rows of a times rows of b, which are in registers */
+
+/* Sums of `columns` numbers of each row, at most LANES. `rows` and `deep` are known where this is called. */
+TP_INLINE void sum_lanes(lanes ones[][DEEP], const float *b, int64_t ldb, int64_t columns, float beta, float *out,
+                         int64_t ldc, const int rows, const int deep) {
+    lanes x[DEEP];
+    UNROLL for (int i = 0; i < deep; i++) x[i] =
+        columns == LANES ? load(b + i * ldb) : load_first(b + i * ldb, columns);
+    UNROLL for (int r = 0; r < rows; r++) {
+        lanes sum = {0};
+        if (beta != 0)
+            sum = all_lanes(beta) * (columns == LANES ? load(out + r * ldc) : load_first(out + r * ldc, columns));
+        lanes here = ones[r][0] * x[0];
+        UNROLL for (int i = 1; i < deep; i++) here = multiply_add(ones[r][i], x[i], here);
+        sum += here;
+        if (columns == LANES) store(out + r * ldc, sum);
+        else store_first(out + r * ldc, columns, sum);
+    }
+}
+
+TP_INLINE void sum_rows(const float *a, int64_t lda, const float *b, int64_t ldb, int64_t n, float alpha, float beta,
+                        float *out, int64_t ldc, const int rows, const int deep) {
+    lanes ones[TP_FEW_ROWS][DEEP];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int i = 0; i < deep; i++) ones[r][i] =
+        all_lanes(alpha * a[r * lda + i]);
+    int64_t c = 0;
+    for (; c + LANES <= n; c += LANES) sum_lanes(ones, b + c, ldb, LANES, beta, out + c, ldc, rows, deep);
+    if (c < n) sum_lanes(ones, b + c, ldb, n - c, beta, out + c, ldc, rows, deep);
+}
+
+#define SUMS(rows, deep)                                                                                        \
+    static void sums_##rows(const float *a, int64_t lda, const float *b, int64_t ldb, int64_t n, int64_t k,     \
+                            float alpha, float beta, float *out, int64_t ldc) {                                 \
+        int64_t i = 0;                                                                                          \
+        for (; i + (deep) <= k; i += (deep), beta = 1)                                                          \
+            sum_rows(a + i, lda, b + i * ldb, ldb, n, alpha, beta, out, ldc, rows, deep);                       \
+        for (; i < k; i++, beta = 1) sum_rows(a + i, lda, b + i * ldb, ldb, n, alpha, beta, out, ldc, rows, 1); \
+    }
+SUMS(1, 8)
+SUMS(2, DEEP / 2)
+SUMS(3, DEEP / 4)
+SUMS(4, DEEP / 4)
+
+static void rows_sums(const float *a, int64_t lda, int64_t rows, const float *b, int64_t ldb, int64_t n, int64_t k,
                       float alpha, float beta, float *out, int64_t ldc) {
     switch (rows) {
-    case 1: dots_1(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
-    case 2: dots_2(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
-    case 3: dots_3(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
-    default: dots_4(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
+    case 1: sums_1(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
+    case 2: sums_2(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
+    case 3: sums_3(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
+    default: sums_4(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
     }
 }
 #else
 #define rows_times_panel NULL
 #define rows_dots NULL
+#define rows_sums NULL
+#define MOST_ROWS 0
 #endif
 
-const tp_panels_kernels TP_CAP(tp_panels) = {.multiply = rows_times_panel, .dots = rows_dots};
+const tp_panels_kernels TP_CAP(tp_panels) = {
+    .multiply = rows_times_panel, .dots = rows_dots, .most_rows = MOST_ROWS, .sums = rows_sums};

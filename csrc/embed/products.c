@@ -31,26 +31,40 @@ GEMM(gemm_double, double, double, BY_VALUE)
 GEMM(gemm_complex64, tp_complex64, const void *, BY_POINTER)
 GEMM(gemm_complex128, tp_complex128, const void *, BY_POINTER)
 
-#define REAL(prefix, type, gemm)                                                                                      \
+/* y = alpha op(a) x + beta y, a number of y at a time. */
+#define GEMV(name, type, number, value)                                                                                \
+    static void name(int order TP_UNUSED, int ta, int m, int n, number alpha_, const void *a_, int lda,                \
+                     const void *x_, int incx, number beta_, void *y_, int incy) {                                     \
+        const type *a = a_, *x = x_, alpha = value(type, alpha_), beta = value(type, beta_);                           \
+        type *y = y_;                                                                                                  \
+        bool turned = ta == TP_BLAS_TRANS;                                                                             \
+        for (int64_t i = 0; i < (turned ? n : m); i++) {                                                               \
+            type sum = 0;                                                                                              \
+            for (int64_t k = 0; k < (turned ? m : n); k++) sum += a[turned ? k * lda + i : i * lda + k] * x[k * incx]; \
+            y[i * incy] = alpha * sum + (beta == 0 ? 0 : beta * y[i * incy]);                                          \
+        }                                                                                                              \
+    }
+GEMV(gemv_float, float, float, BY_VALUE)
+GEMV(gemv_double, double, double, BY_VALUE)
+GEMV(gemv_complex64, tp_complex64, const void *, BY_POINTER)
+GEMV(gemv_complex128, tp_complex128, const void *, BY_POINTER)
+
+#define REAL(prefix, type, gemm, gemv)                                                                                \
     static void prefix##gemm_rows(int order, int ta, int tb, int m, int n, int k, type alpha, const type *a, int lda, \
                                   const type *b, int ldb, type beta, type *c, int ldc) {                              \
         gemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                            \
+    }                                                                                                                 \
+    static void prefix##gemv_rows(int order, int ta, int m, int n, type alpha, const type *a, int lda, const type *x, \
+                                  int incx, type beta, type *y, int incy) {                                           \
+        gemv(order, ta, m, n, alpha, a, lda, x, incx, beta, y, incy);                                                 \
     }                                                                                                                 \
     static type prefix##dot_rows(int n, const type *x, int incx, const type *y, int incy) {                           \
         type sum = 0;                                                                                                 \
         for (int64_t i = 0; i < n; i++) sum += x[i * incx] * y[i * incy];                                             \
         return sum;                                                                                                   \
-    }                                                                                                                 \
-    static void prefix##gemv_rows(int order TP_UNUSED, int ta, int m, int n, type alpha, const type *a, int lda,      \
-                                  const type *x, int incx, type beta, type *y, int incy) {                            \
-        bool turned = ta == TP_BLAS_TRANS;                                                                            \
-        for (int64_t i = 0; i < (turned ? n : m); i++) {                                                              \
-            type sum = prefix##dot_rows(turned ? m : n, a + i * (turned ? 1 : lda), turned ? lda : 1, x, incx);       \
-            y[i * incy] = alpha * sum + (beta == 0 ? 0 : beta * y[i * incy]);                                         \
-        }                                                                                                             \
     }
-REAL(s, float, gemm_float)
-REAL(d, double, gemm_double)
+REAL(s, float, gemm_float, gemv_float)
+REAL(d, double, gemm_double, gemv_double)
 
 void tp_embed_products(void) {
     static const tp_blas plain = {.sgemm = sgemm_rows,
@@ -59,6 +73,8 @@ void tp_embed_products(void) {
                                   .zgemm = gemm_complex128,
                                   .sgemv = sgemv_rows,
                                   .dgemv = dgemv_rows,
+                                  .cgemv = gemv_complex64,
+                                  .zgemv = gemv_complex128,
                                   .sdot = sdot_rows,
                                   .ddot = ddot_rows,
                                   .path = "plain loops"};

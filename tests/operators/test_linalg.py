@@ -265,8 +265,8 @@ except RuntimeError as error:
     print("refused")
 """
     source = "".join(
-        f"void cblas_{p}{name}(void) {{}}\n" for p, name in [*itertools.product("sdcz", ["gemm"])]
-    ) + "".join(f"void cblas_{p}{name}(void) {{}}\n" for p, name in itertools.product("sd", ["gemv", "dot"]))
+        f"void cblas_{p}{name}(void) {{}}\n" for p, name in itertools.product("sdcz", ["gemm", "gemv"])
+    ) + "".join(f"void cblas_{p}dot(void) {{}}\n" for p in "sd")
     import tempfile
     from pathlib import Path
 

@@ -86,8 +86,8 @@ def test_in_registers_rows_do_not_depend_on_each_other() -> None:
     """A row's results are the same in a product of any number of rows that goes this way."""
     a, b = tp.randn(500, 130), tp.randn(130, 77)
     whole = tp.mm(a, b)
-    for m in (8, 9, 14, 64, 65, 449):
-        assert tp.mm(a[:m], b).equal(whole[:m])
+    for m in (9, 10, 14, 64, 65, 449):
+        assert tp.mm(a[:m], b).equal(whole[:m]), m
 
 
 def test_in_registers_infinities_stay_in_their_rows() -> None:

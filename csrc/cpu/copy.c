@@ -1,13 +1,13 @@
 /* copy.c: the primitives copy and fill: any strides and dtypes.
  *
- * Where both sides are laid out alike a copy is memcpy; a transposed one goes by blocks whose lines are a cache line
- * long on both sides; all else is a plan that runs a conversion loop. */
+ * Where both sides are laid out alike a copy is memcpy; where their dimensions lie in another order it goes by tiles
+ * (permuted.c); all else is a plan that runs a conversion loop. */
 #include "PrimitiveKernels.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "cpu/loop.h"
+#include "cpu/permuted.h"
 #include "cpu/run.h"
-#include "cpu/transpose.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -73,46 +73,6 @@ static tp_loop_fn spread_loop(int64_t itemsize) {
     }
 }
 
-/* ---- transposed ---- */
-
-#define LINE 64
-#define LINES_ACROSS 4 /* neighbouring lines of the source that are read together */
-
-typedef struct {
-    const tp_iter *it;
-    tp_transpose_fn transpose;
-    int64_t strip, strips; /* rows of the destination in a strip, strips in each pair of the first two dimensions */
-} transposition;
-
-static void transpose_range(int64_t begin, int64_t end, void *context) {
-    const transposition *t = context;
-    const tp_iter *it = t->it;
-    for (int64_t unit = begin; unit < end; unit++) {
-        int64_t row = unit % t->strips * t->strip, rest = unit / t->strips;
-        char *to = it->data[0] + row * it->strides[0][1], *from = it->data[1] + row * it->strides[1][1];
-        for (int d = 2; d < it->ndim; d++) {
-            to += rest % it->shape[d] * it->strides[0][d];
-            from += rest % it->shape[d] * it->strides[1][d];
-            rest /= it->shape[d];
-        }
-        t->transpose(to, it->strides[0][1], from, it->strides[1][0], it->shape[0],
-                     tp_at_most(it->shape[1] - row, t->strip));
-    }
-}
-
-static bool is_transposed(const tp_iter *it, int64_t itemsize) {
-    int64_t edge = LINE / itemsize;
-    return it->ndim > 1 && it->strides[0][0] == itemsize && it->strides[1][1] == itemsize && it->strides[1][0] != 0 &&
-           it->shape[0] >= edge && it->shape[1] >= edge;
-}
-
-static int copy_transposed(const tp_iter *it, int64_t itemsize) {
-    int64_t strip = LINES_ACROSS * LINE / itemsize, strips = (it->shape[1] + strip - 1) / strip;
-    transposition t = {.it = it, .transpose = tp_transpose_of(itemsize), .strip = strip, .strips = strips};
-    int64_t units = it->numel / (it->shape[0] * it->shape[1]) * strips, grain = TP_GRAIN / (strip * it->shape[0]) + 1;
-    return tp_parallel_unlocked(it->numel >= TP_GRAIN, units, grain, transpose_range, &t);
-}
-
 /* ---- turned round ---- */
 
 #define PIECE 65536 /* elements of a long line that are turned round together */
@@ -157,7 +117,8 @@ static int copy_by_plan(tp_tensor *dst, tp_tensor *src) {
     int64_t itemsize = tp_itemsize((tp_dtype)dst->dtype);
     tp_iter it;
     if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(dst)) < 0) return -1;
-    if (dst->dtype == src->dtype && is_transposed(&it, itemsize)) return copy_transposed(&it, itemsize);
+    int status;
+    if (dst->dtype == src->dtype && tp_copy_permuted(&it, itemsize, &status)) return status;
     if (dst->dtype == src->dtype && is_reversed(&it, itemsize)) return copy_reversed(&it);
     tp_loop_fn loop = tp_cast_loop((tp_dtype)src->dtype, (tp_dtype)dst->dtype); /* dtypes are those of the tensors */
     if (dst->dtype == src->dtype && it.strides[1][0] == 0) loop = spread_loop(itemsize);

@@ -185,16 +185,18 @@ typedef struct {
     const int64_t *index;
     int ndim; /* of the blocks */
     int64_t sizes[TP_MAX_DIMS], self_strides[TP_MAX_DIMS], index_strides[TP_MAX_DIMS], other_strides[TP_MAX_DIMS];
-    bool split_inner; /* one block, whose inner loop is split instead */
+    enum { BLOCKS, INNER, OUTER } split; /* what threads share: blocks, or a loop of the only one */
 } places_run;
 
 static void run_part(int64_t begin, int64_t end, void *context) {
     const places_run *p = context;
-    if (p->split_inner) {
+    if (p->split != BLOCKS) {
         walk w = p->w;
-        w.inner = end - begin;
-        p->fn(&w, p->self + begin * w.self_inner * p->itemsize, p->index + begin * w.index_inner,
-              p->other + begin * w.other_inner * p->itemsize);
+        bool inner = p->split == INNER;
+        *(inner ? &w.inner : &w.outer) = end - begin;
+        p->fn(&w, p->self + begin * (inner ? w.self_inner : w.self_outer) * p->itemsize,
+              p->index + begin * (inner ? w.index_inner : w.index_outer),
+              p->other + begin * (inner ? w.other_inner : w.other_outer) * p->itemsize);
         return;
     }
     int64_t rest = begin, self = 0, index = 0, other = 0, at[TP_MAX_DIMS];
@@ -218,6 +220,53 @@ static void run_part(int64_t begin, int64_t end, void *context) {
     }
 }
 
+#define SHORT_LINE 16
+
+/* The dimension that is walked along beside the indexed one: the last, or the longest where that is the indexed one and
+ * short; -1: none. */
+static int beside(const tp_tensor *index, int dim) {
+    int last = index->ndim - 1, longest = -1;
+    while (last > 0 && index->sizes[last] == 1) last--;
+    if (last > dim) return last;
+    if (index->sizes[dim] >= SHORT_LINE) return -1;
+    for (int d = index->ndim - 1; d >= 0; d--)
+        if (d != dim && (longest < 0 || index->sizes[d] > index->sizes[longest])) longest = d;
+    return longest;
+}
+
+/* The loop over a later dimension than the indexed one is the inner one, and so is one beside a single element. */
+static void plan_walk(places_run *p, places_op op, const tp_tensor *self, int dim, const tp_tensor *index,
+                      const tp_tensor *other) {
+    int near = beside(index, dim);
+    bool inside = near > dim || (near >= 0 && index->sizes[dim] == 1);
+    walk w = {.outer = 1, .inner = index->sizes[dim], .self_dim = self->ndim ? self->strides[dim] : 1};
+    w.index_inner = index->strides[dim];
+    w.other_inner = other->ndim ? other->strides[dim] : 0;
+    if (inside) {
+        w.outer = w.inner, w.index_outer = w.index_inner, w.other_outer = w.other_inner;
+        w.inner = index->sizes[near];
+        w.self_inner = self->strides[near];
+        w.index_inner = index->strides[near];
+        w.other_inner = other->strides[near];
+    } else if (near >= 0) {
+        w.outer = index->sizes[near];
+        w.self_outer = self->strides[near];
+        w.index_outer = index->strides[near];
+        w.other_outer = other->strides[near];
+    }
+    p->w = w;
+    int64_t blocks = 1;
+    for (int d = 0; d < index->ndim; d++) {
+        if (d == dim || d == near) continue;
+        p->sizes[p->ndim] = index->sizes[d];
+        p->self_strides[p->ndim] = self->strides[d];
+        p->index_strides[p->ndim] = index->strides[d];
+        p->other_strides[p->ndim++] = other->strides[d];
+        blocks *= index->sizes[d];
+    }
+    if (blocks == 1) p->split = inside || (near < 0 && op == GET) ? INNER : near < 0 ? BLOCKS : OUTER;
+}
+
 /* For every element of index, which is in range: self at that place along `dim` against other at its coordinates. */
 static int run(places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other) {
     places_run p = {.fn = choose(op, (tp_dtype)self->dtype),
@@ -228,31 +277,9 @@ static int run(places_op op, tp_tensor *self, int64_t dim, const tp_tensor *inde
                     .w = {.outer = 1, .inner = 1}};
     if (!p.fn)
         return tp_fail(TP_NotImplementedError, "scatter_reduce: not implemented for %s", tp_dtype_names[self->dtype]);
-    int last = index->ndim - 1;
-    int64_t blocks = 1;
-    walk *w = &p.w;
-    if (index->ndim) {
-        w->self_dim = self->ndim ? self->strides[dim] : 1;
-        w->inner = index->sizes[last];
-        w->index_inner = index->strides[last];
-        w->other_inner = other->ndim ? other->strides[last] : 0;
-        if (dim != last) {
-            w->self_inner = self->strides[last];
-            w->outer = index->sizes[dim];
-            w->index_outer = index->strides[dim];
-            w->other_outer = other->strides[dim];
-        }
-    }
-    for (int d = 0; d < last; d++) {
-        if (d == dim) continue;
-        p.sizes[p.ndim] = index->sizes[d];
-        p.self_strides[p.ndim] = self->strides[d];
-        p.index_strides[p.ndim] = index->strides[d];
-        p.other_strides[p.ndim++] = other->strides[d];
-        blocks *= index->sizes[d];
-    }
-    p.split_inner = blocks == 1 && (dim != last || op == GET);
-    int64_t n = p.split_inner ? w->inner : blocks, cost = index->numel / n;
+    if (index->ndim) plan_walk(&p, op, self, (int)dim, index, other);
+    int64_t n = p.split == INNER ? p.w.inner : p.split == OUTER ? p.w.outer : index->numel / (p.w.inner * p.w.outer);
+    int64_t cost = index->numel / n;
     return tp_parallel_unlocked(index->numel > TP_GRAIN, n, cost < TP_GRAIN / 4 ? TP_GRAIN / 4 / (cost + 1) + 1 : 1,
                                 run_part, &p);
 }
@@ -326,9 +353,14 @@ typedef struct {
 
 static void copy_rows(int64_t begin, int64_t end, void *context) {
     const rows *r = context;
-    for (int64_t i = begin; i < end; i++)
-        tp_copy_bytes(r->to + i * r->bytes, r->from + (i / r->n * r->size + r->index[i % r->n * r->step]) * r->bytes,
-                      (size_t)r->bytes);
+    int64_t at = begin % r->n;
+    const char *block = r->from + begin / r->n * r->size * r->bytes;
+    for (int64_t i = begin; i < end; i++) {
+        tp_copy_bytes(r->to + i * r->bytes, block + r->index[at * r->step] * r->bytes, (size_t)r->bytes);
+        if (++at < r->n) continue;
+        at = 0;
+        block += r->size * r->bytes;
+    }
 }
 
 /* Whole rows of contiguous memory, chosen by one line of indices. */

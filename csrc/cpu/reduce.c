@@ -1,6 +1,7 @@
 /* reduce.c: the primitives reduce.*: which folds, from which dtype to which; the driver is reduction.c. */
 #include "PrimitiveKernels.h"
 #include "cpu/kernels.h"
+#include "prim/fault.h"
 #include "prim/reduce.h"
 #include "core/memory.h"
 
@@ -59,31 +60,23 @@ int reduce_program_cpu(int64_t program, tp_tensor *x, tp_ints dim, tp_dtype comp
 
 /* ---- the largest and the smallest ---- */
 
+/* t, which has the sizes of x without dim or with 1 there, with 1 there; new. */
+static tp_tensor *with_dim(tp_tensor *t, const tp_tensor *x, int64_t dim) {
+    int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS];
+    if (t->ndim == x->ndim) return tp_retain(t);
+    for (int d = 0; d < x->ndim; d++) {
+        int from = d < dim ? d : d - 1;
+        sizes[d] = d == dim ? 1 : t->sizes[from];
+        strides[d] = d == dim ? 1 : t->strides[from];
+    }
+    return tp_new_alias(t, (tp_ints){sizes, x->ndim}, (tp_ints){strides, x->ndim}, t->byte_offset);
+}
+
 /* Values = x at the places along dim, which keeps them exact; both have the sizes of x without dim, or with 1 there. */
-static void take_along(const tp_tensor *x, int64_t dim, const tp_tensor *places, tp_tensor *values) {
-    int64_t size = tp_itemsize((tp_dtype)x->dtype), index[TP_MAX_DIMS] = {0}, steps[TP_MAX_DIMS];
-    bool keepdim = places->ndim == x->ndim;
-    for (int d = 0, from = 0; d < places->ndim; d++, from++) {
-        if (!keepdim && from == dim) from++;
-        steps[d] = keepdim && d == dim ? 0 : x->strides[from] * size;
-    }
-    int64_t along = x->ndim ? x->strides[dim] * size : 0;
-    const char *in = tp_data(x);
-    const int64_t *at = tp_data(places);
-    char *out = tp_data(values);
-    for (int64_t n = places->numel; n > 0; n--) {
-        memcpy(out, in + *at * along, (size_t)size);
-        for (int d = places->ndim - 1; d >= 0; d--) {
-            in += steps[d];
-            at += places->strides[d];
-            out += values->strides[d] * size;
-            if (++index[d] < places->sizes[d]) break;
-            in -= steps[d] * index[d];
-            at -= places->strides[d] * index[d];
-            out -= values->strides[d] * size * index[d];
-            index[d] = 0;
-        }
-    }
+static int take_along(tp_tensor *x, int64_t dim, tp_tensor *places, tp_tensor *values) {
+    if (!places->numel) return 0;
+    tp_autoref *at = with_dim(places, x, dim), *to = at ? with_dim(values, x, dim) : NULL;
+    return to ? take_cpu(x, dim, at, TP_TRUSTED, false, to) : -1;
 }
 
 static int extreme(tp_fold fold, const tp_reduction *places, tp_tensor *given, tp_ints dim, tp_tensor *out,
@@ -93,8 +86,7 @@ static int extreme(tp_fold fold, const tp_reduction *places, tp_tensor *given, t
     tp_autoref *x = tp_still(given);
     if (!x) return -1;
     if (tp_reduce(&places[compute], x, dim, at, NULL) < 0) return -1;
-    if (out) take_along(x, dim.size ? dim.data[0] : 0, at, out);
-    return 0;
+    return out ? take_along(x, dim.size ? dim.data[0] : 0, at, out) : 0;
 }
 
 /* max(Tensor x, int[] dim, *, Tensor(a!)? out, Tensor(b!)? at) -> () */

@@ -5,11 +5,13 @@
  * elements. Where an operand lies across the rows (it is transposed), the rectangle is walked in tiles, so that each of
  * its cache lines is fetched once, and an input's part of a tile is first laid along the rows. Operands whose dtype is
  * not the loop's pass through blocks on the stack. Where short rows follow each other without gaps, and operands come
- * again and again (a bias of ten numbers), these are laid out a few times over, and the rows are one. */
+ * again and again (a bias of ten numbers), these are laid out a few times over, and the rows are one; so are operands
+ * whose rows lie apart, a block at a time. */
 #include "cpu/run.h"
 
 #include "core/parallel.h"
 #include "core/tls.h"
+#include "cpu/permuted.h"
 #include "cpu/transpose.h"
 
 #include <stdalign.h>
@@ -23,6 +25,7 @@
 #define REPEATED_ROW 256    /* in rows below this, */
 #define REPEATED_BYTES 8192 /* and what they are laid out in; */
 #define REPEATED_STAY 4     /* of fewer elements that stay, turned rows are faster */
+#define PACKED_ROW 64       /* operands whose shorter rows lie apart are laid out too; conversions take their time */
 #define TILE_ROWS 256
 #define TILE 64         /* a square tile of an operand that lies across, */
 #define LINE 64         /* which is one that leaves its cache line with each element; */
@@ -39,7 +42,7 @@ typedef struct {
     /* For operands that come again: after how many elements all do (0: there are none), how many are laid out, and how
      * many are taken at once. */
     int64_t period, length, block;
-    bool repeats[TP_MAX_OPERANDS];
+    bool repeats[TP_MAX_OPERANDS], packs[TP_MAX_OPERANDS];
     int64_t stays[TP_MAX_OPERANDS]; /* for how many elements each of an operand stays; 0: it is none of these */
 } run;
 
@@ -226,7 +229,16 @@ static int64_t product(const int64_t *sizes, int n) {
     return product;
 }
 
-/* Finds out whether the plan is lines without gaps, operands that come again, and such that stay for a while. */
+/* Whether short rows of an operand are worth being laid out: not those that tiles turn (run_laid). */
+static bool packs(const run *r, int i) {
+    const tp_iter *it = r->it;
+    int64_t item = tp_itemsize(it->dtype[i]);
+    bool across = it->strides[i][1] == item && it->shape[0] >= LAID_LEAST && it->shape[1] >= LAID_LEAST;
+    return !across && it->shape[0] < (r->converts ? REPEATED_ROW : PACKED_ROW);
+}
+
+/* Finds out whether the plan is lines without gaps, operands that come again, such that stay for a while, and such
+ * whose rows lie apart. */
 static void find_repeats(run *r) {
     const tp_iter *it = r->it;
     int count = 0;
@@ -243,6 +255,8 @@ static void find_repeats(run *r) {
             if (size > period) period = size; /* a multiple of the others: all are products of the first sizes */
         } else if (line && last == it->ndim && stays >= REPEATED_STAY && stays < REPEATED_ROW) {
             r->stays[i] = stays;
+        } else if (it->strides[i][0] && packs(r, i)) {
+            r->packs[i] = true;
         } else {
             return;
         }
@@ -295,22 +309,50 @@ static void spread(char *to, const char *from, int64_t item, int64_t stays, int6
     }
 }
 
+/* Lays n elements of an operand from `begin` on out. */
+static void pack(const tp_iter *it, int i, char *to, int64_t begin, int64_t n) {
+    const int64_t *strides = it->strides[i], item = tp_itemsize(it->dtype[i]), size = it->shape[0];
+    int64_t at[TP_MAX_DIMS], rest = begin;
+    const char *from = it->data[i];
+    for (int d = 0; d < it->ndim; rest /= it->shape[d++]) {
+        at[d] = rest % it->shape[d];
+        from += at[d] * strides[d];
+    }
+    for (int64_t some, rows; n > 0; n -= some * rows, to += some * rows * item) {
+        some = tp_at_most(size - at[0], n);
+        rows = some == size ? tp_at_most(it->shape[1] - at[1], n / size) : 1;
+        tp_copy_rectangle(to, some * item, from, strides[1], strides[0], item, some, rows);
+        at[0] += some;
+        from += some * strides[0];
+        if (at[0] < size) continue; /* the last one */
+        at[0] = 0;
+        at[1] += rows;
+        from += rows * strides[1] - size * strides[0];
+        for (int d = 1; d + 1 < it->ndim && at[d] == it->shape[d]; d++) {
+            from += strides[d + 1] - at[d] * strides[d];
+            at[d] = 0;
+            at[d + 1]++;
+        }
+    }
+}
+
 static void run_repeats(const run *r, int64_t begin, int64_t end) {
     alignas(64) char room[REPEATED][REPEATED_BYTES + CHUNK];
     char *base[TP_MAX_OPERANDS], *data[TP_MAX_OPERANDS];
     int64_t strides[TP_MAX_OPERANDS];
     const tp_iter *it = r->it;
     for (int i = 0, count = 0; i < it->noperands; i++) {
-        bool one = !r->repeats[i] && !it->strides[i][it->ndim - 1];
+        bool one = !r->repeats[i] && !r->packs[i] && !it->strides[i][it->ndim - 1];
         strides[i] = one ? 0 : tp_itemsize(it->dtype[i]);
-        base[i] = r->repeats[i] || r->stays[i] ? room[count++] : it->data[i];
+        base[i] = r->repeats[i] || r->stays[i] || r->packs[i] ? room[count++] : it->data[i];
         if (r->repeats[i]) lay_out(it, i, base[i], r->length);
     }
     for (int64_t n; begin < end; begin += n) {
         int64_t phase = begin % r->period;
         n = tp_at_most(tp_at_most(r->length - phase, r->block), end - begin);
         for (int i = 0; i < it->noperands; i++) {
-            data[i] = base[i] + (r->repeats[i] ? phase : r->stays[i] ? 0 : begin) * strides[i];
+            data[i] = base[i] + (r->repeats[i] ? phase : r->stays[i] || r->packs[i] ? 0 : begin) * strides[i];
+            if (r->packs[i]) pack(it, i, data[i], begin, n);
             if (r->stays[i]) spread(data[i], it->data[i], strides[i], r->stays[i], begin, n);
         }
         run_row(r, data, strides, n);

@@ -5,6 +5,8 @@
 #include "cpu/kernels.h"
 #include "core/memory.h"
 
+#include <string.h>
+
 typedef struct {
     tp_scan_fn fn;
     char *out, *at, *in;
@@ -23,9 +25,17 @@ static void run_chunks(int64_t begin, int64_t end, void *context) {
     }
 }
 
+/* What has one element in each line is what it was. */
+static int one_step(const tp_tensor *in, tp_tensor *out, tp_tensor *at) {
+    memmove(tp_data(out), tp_data(in), (size_t)(in->numel * tp_itemsize((tp_dtype)in->dtype)));
+    if (at) memset(tp_data(at), 0, (size_t)at->numel * 8);
+    return 0;
+}
+
 static int run(const tp_scan_fn *table, const tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {
     int64_t outer = 1, inner = 1;
     for (int64_t d = 0; d < in->ndim; d++) *(d < dim ? &outer : &inner) *= d == dim ? 1 : in->sizes[d];
+    if (outer * inner == in->numel) return one_step(in, out, at);
     scan s = {table[in->dtype],
               tp_data(out),
               at ? tp_data(at) : NULL,

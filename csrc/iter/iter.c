@@ -188,15 +188,20 @@ static void swap_dims(tp_iter *it, int a, int b) {
     }
 }
 
+#define LINE 64          /* bytes */
+#define MOST_ELEMENTS 32 /* of a line that a tile has to use */
+
 /* A dimension that some operand walks from element to element, while it jumps in the first, comes second: there
- * tp_iter_run finds it and walks both in tiles. */
+ * tp_iter_run finds it and walks both in tiles. Where one of them is short, tiles would not use up the cache lines that
+ * they touch, and memory is walked as the first operand lies. */
 static void bring_across_second(tp_iter *it) {
     if (it->ndim < 3) return;
     for (int i = 0; i < it->noperands; i++) {
         int64_t itemsize = it->dtype[i] == TP_NO_DTYPE ? 0 : tp_itemsize(it->dtype[i]);
         if (llabs(it->strides[i][0]) <= itemsize) continue;
-        for (int d = 2; d < it->ndim; d++)
-            if (llabs(it->strides[i][d]) == itemsize) swap_dims(it, 1, d);
+        int64_t least = itemsize ? tp_at_most(LINE / itemsize, MOST_ELEMENTS) : 0;
+        for (int d = 2; d < it->ndim && it->shape[0] >= least; d++)
+            if (llabs(it->strides[i][d]) == itemsize && it->shape[d] >= least) swap_dims(it, 1, d);
     }
 }
 

@@ -190,6 +190,7 @@ OTHERWISE: dict[str, str] = {
             "masked_fill",
             "masked_scatter",
             "masked_select",
+            "nn.functional.poisson_nll_loss",
             "nn.functional.rms_norm",
             "renorm",
             "resize_as_",

@@ -59,7 +59,7 @@ def test_in_place_has_the_gradient_of_the_functional_variant(info: OpInfo, devic
             results = call(function, given, named)
             if any(r.shape != given[0].shape or r.dtype != given[0].dtype for r in results):
                 break  # no result that fits in place
-            total = sum((r * tp.arange(1.0, r.numel() + 1).view(r.shape)).sum() for r in results)
+            total = sum((r * tp.arange(1.0, r.numel() + 1, device=device).view(r.shape)).sum() for r in results)
             if not total.requires_grad:
                 break
             found.append(tp.autograd.grad(total, leaves, materialize_grads=True))

@@ -163,7 +163,7 @@ def test_operator_in_two(info: OpInfo, device: str) -> None:
 
 def wave(t: tp.Tensor) -> tp.Tensor:
     """Fixed numbers of both signs."""
-    return tp.arange(1.0, t.numel() + 1, dtype=t.dtype).view(t.shape).cos()
+    return tp.arange(1.0, t.numel() + 1, dtype=t.dtype, device=t.device).view(t.shape).cos()
 
 
 def total(results: Any) -> tp.Tensor | None:

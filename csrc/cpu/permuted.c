@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define LINE 64
-#define LEAST 1024       /* elements that are worth it */
 #define LINES_ACROSS 4   /* of the source that are read together by a transposition */
 #define LEAST_SIDE 32    /* bytes of a side that is worth one */
 #define MOST_GATHERED 64 /* elements of a row; longer rows take as long by any loop */
@@ -51,10 +50,6 @@ static void copy_rows(char *to, int64_t to_stride, const char *from, int64_t fro
 
 /* ---- rows whose elements come from far apart ---- */
 
-typedef struct {
-    uint64_t half[2];
-} bytes16;
-
 #define EACH_ROW for (; rows > 0; rows--, to += to_row, from += from_row)
 #define AT(i) (*(const T *)(from + (i) * step))
 #define GATHER_ROWS(name, type)                                                                             \
@@ -71,7 +66,7 @@ GATHER_ROWS(gather_1, uint8_t)
 GATHER_ROWS(gather_2, uint16_t)
 GATHER_ROWS(gather_4, uint32_t)
 GATHER_ROWS(gather_8, uint64_t)
-GATHER_ROWS(gather_16, bytes16)
+GATHER_ROWS(gather_16, tp_complex128)
 
 static gather_fn gather_of(int64_t itemsize) {
     switch (itemsize) {
@@ -149,7 +144,7 @@ static bool choose(permuted *p) {
 
 bool tp_copy_permuted(const tp_iter *it, int64_t itemsize, int *status) {
     permuted p = {.it = it, .itemsize = itemsize};
-    if (it->ndim < 2 || it->numel < LEAST || it->strides[0][0] != itemsize) return false;
+    if (it->ndim < 2 || it->strides[0][0] != itemsize) return false;
     if (!goes_forward(it) || !choose(&p)) return false;
     p.strips = (it->shape[1] + p.strip - 1) / p.strip;
     int64_t units = it->numel / (it->shape[0] * it->shape[1]) * p.strips;

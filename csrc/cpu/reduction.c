@@ -25,6 +25,7 @@
 #include "cpu/run.h"
 #include "core/memory.h"
 #include "iter/dims.h"
+#include "prim/transfer.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
@@ -460,8 +461,7 @@ static int refuse(const tp_tensor *self) {
 int tp_reduce(const tp_reduction *r, const tp_tensor *self, tp_ints dim, tp_tensor *out, const void *params) {
     if (tp_unlikely(!r->init)) return refuse(self);
     if (is_small_whole(r, self, out)) return reduce_small_whole(r, self, out, params);
-    if (r->indexed && out->numel == self->numel && tp_is_contiguous(out)) /* the place of the only element */
-        return memset(tp_data(out), 0, (size_t)(out->numel * tp_itemsize((tp_dtype)out->dtype))), 0;
+    if (r->indexed && out->numel == self->numel) return tp_fill_data(out, TP_SCALAR_I(0)); /* of the only element */
     return reduce_by_plan(r, self, mask_of(dim), out, params);
 }
 

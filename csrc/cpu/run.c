@@ -268,19 +268,31 @@ static void find_repeats(run *r) {
     r->block = REPEATED_BYTES / widest;
 }
 
-/* Lays `count` elements of an operand out. */
-static void lay_out(const tp_iter *it, int i, char *to, int64_t count) {
-    int64_t item = tp_itemsize(it->dtype[i]), at[TP_MAX_DIMS] = {0}, inner = it->strides[i][0];
+/* Lays n elements of an operand from `begin` on out; after the last one comes the first. */
+static void lay_out(const tp_iter *it, int i, char *to, int64_t begin, int64_t n) {
+    const int64_t *strides = it->strides[i], item = tp_itemsize(it->dtype[i]), size = it->shape[0];
+    int64_t at[TP_MAX_DIMS], rest = begin;
     const char *from = it->data[i];
-    for (int64_t n = it->shape[0]; count > 0; count -= n, to += n * item) {
-        if (inner == item) memcpy(to, from, (size_t)(n * item));
-        else
-            for (int64_t k = 0; k < n; k++) memcpy(to + k * item, from + k * inner, (size_t)item);
-        for (int d = 1; d < it->ndim; d++) {
-            from += it->strides[i][d];
-            if (++at[d] < it->shape[d]) break;
-            from -= at[d] * it->strides[i][d];
+    for (int d = 0; d < it->ndim; rest /= it->shape[d++]) {
+        at[d] = rest % it->shape[d];
+        from += at[d] * strides[d];
+    }
+    for (int64_t some, rows; n > 0; n -= some * rows, to += some * rows * item) {
+        some = tp_at_most(size - at[0], n);
+        rows = some == size ? tp_at_most(it->shape[1] - at[1], n / size) : 1;
+        tp_copy_rectangle(to, some * item, from, strides[1], strides[0], item, some, rows);
+        at[0] += some;
+        from += some * strides[0];
+        if (at[0] < size) continue; /* the last one */
+        at[0] = 0;
+        at[1] += rows;
+        from += rows * strides[1] - size * strides[0];
+        for (int d = 1; d < it->ndim && at[d] == it->shape[d]; d++) {
+            from -= at[d] * strides[d];
             at[d] = 0;
+            if (d + 1 == it->ndim) break;
+            from += strides[d + 1];
+            at[d + 1]++;
         }
     }
 }
@@ -309,33 +321,6 @@ static void spread(char *to, const char *from, int64_t item, int64_t stays, int6
     }
 }
 
-/* Lays n elements of an operand from `begin` on out. */
-static void pack(const tp_iter *it, int i, char *to, int64_t begin, int64_t n) {
-    const int64_t *strides = it->strides[i], item = tp_itemsize(it->dtype[i]), size = it->shape[0];
-    int64_t at[TP_MAX_DIMS], rest = begin;
-    const char *from = it->data[i];
-    for (int d = 0; d < it->ndim; rest /= it->shape[d++]) {
-        at[d] = rest % it->shape[d];
-        from += at[d] * strides[d];
-    }
-    for (int64_t some, rows; n > 0; n -= some * rows, to += some * rows * item) {
-        some = tp_at_most(size - at[0], n);
-        rows = some == size ? tp_at_most(it->shape[1] - at[1], n / size) : 1;
-        tp_copy_rectangle(to, some * item, from, strides[1], strides[0], item, some, rows);
-        at[0] += some;
-        from += some * strides[0];
-        if (at[0] < size) continue; /* the last one */
-        at[0] = 0;
-        at[1] += rows;
-        from += rows * strides[1] - size * strides[0];
-        for (int d = 1; d + 1 < it->ndim && at[d] == it->shape[d]; d++) {
-            from += strides[d + 1] - at[d] * strides[d];
-            at[d] = 0;
-            at[d + 1]++;
-        }
-    }
-}
-
 static void run_repeats(const run *r, int64_t begin, int64_t end) {
     alignas(64) char room[REPEATED][REPEATED_BYTES + CHUNK];
     char *base[TP_MAX_OPERANDS], *data[TP_MAX_OPERANDS];
@@ -345,14 +330,14 @@ static void run_repeats(const run *r, int64_t begin, int64_t end) {
         bool one = !r->repeats[i] && !r->packs[i] && !it->strides[i][it->ndim - 1];
         strides[i] = one ? 0 : tp_itemsize(it->dtype[i]);
         base[i] = r->repeats[i] || r->stays[i] || r->packs[i] ? room[count++] : it->data[i];
-        if (r->repeats[i]) lay_out(it, i, base[i], r->length);
+        if (r->repeats[i]) lay_out(it, i, base[i], 0, r->length);
     }
     for (int64_t n; begin < end; begin += n) {
         int64_t phase = begin % r->period;
         n = tp_at_most(tp_at_most(r->length - phase, r->block), end - begin);
         for (int i = 0; i < it->noperands; i++) {
             data[i] = base[i] + (r->repeats[i] ? phase : r->stays[i] || r->packs[i] ? 0 : begin) * strides[i];
-            if (r->packs[i]) pack(it, i, data[i], begin, n);
+            if (r->packs[i]) lay_out(it, i, data[i], begin, n);
             if (r->stays[i]) spread(data[i], it->data[i], strides[i], r->stays[i], begin, n);
         }
         run_row(r, data, strides, n);

@@ -4,8 +4,7 @@
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "core/memory.h"
-
-#include <string.h>
+#include "prim/transfer.h"
 
 typedef struct {
     tp_scan_fn fn;
@@ -27,9 +26,8 @@ static void run_chunks(int64_t begin, int64_t end, void *context) {
 
 /* What has one element in each line is what it was. */
 static int one_step(const tp_tensor *in, tp_tensor *out, tp_tensor *at) {
-    memmove(tp_data(out), tp_data(in), (size_t)(in->numel * tp_itemsize((tp_dtype)in->dtype)));
-    if (at) memset(tp_data(at), 0, (size_t)at->numel * 8);
-    return 0;
+    if (tp_data(out) != tp_data(in) && tp_copy_data(out, in) < 0) return -1;
+    return at ? tp_fill_data(at, TP_SCALAR_I(0)) : 0;
 }
 
 static int run(const tp_scan_fn *table, const tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {

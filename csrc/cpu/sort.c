@@ -9,8 +9,7 @@
 #include "cpu/kernels.h"
 #include "cpu/lines.h"
 #include "core/memory.h"
-
-#include <string.h>
+#include "prim/transfer.h"
 
 /* What is made of each line: `width` indices, by `line` from its entries, or by `stream` from the elements themselves,
  * with room for `room` entries. */
@@ -49,7 +48,7 @@ static int64_t length_of(const tp_tensor *lines) { return lines->ndim ? lines->s
 
 static int run(const line_op *op, const tp_tensor *lines, tp_tensor *out) {
     int64_t n = length_of(lines);
-    if (n == 1) return memset(tp_data(out), 0, (size_t)out->numel * sizeof(int64_t)), 0;
+    if (n == 1) return tp_fill_data(out, TP_SCALAR_I(0));
     line_run r = {op, lines, n, tp_data(out), false};
     int status = tp_parallel_unlocked(lines->numel >= TP_GRAIN, lines->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r);
     if (status < 0) return -1;

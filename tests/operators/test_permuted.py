@@ -4,6 +4,7 @@ lines of one element against what they say."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -35,12 +36,18 @@ def permuted(draw: random.Random, rng: np.random.Generator, dtype: str) -> tuple
     return t, array
 
 
+def drawn(
+    dtype: str, seed: int, count: int
+) -> Iterator[tuple[random.Random, np.random.Generator, tp.Tensor, np.ndarray]]:
+    draw, rng = random.Random(f"{dtype} {seed}"), np.random.default_rng(seed)
+    for _ in range(count):
+        yield draw, rng, *permuted(draw, rng, dtype)
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_copies(dtype: str, seed: int) -> None:
-    draw, rng = random.Random(f"{dtype} {seed}"), np.random.default_rng(seed)
-    for _ in range(12):
-        t, array = permuted(draw, rng, dtype)
+    for draw, _, t, array in drawn(dtype, seed, 12):
         assert np.array_equal(t.contiguous().numpy(), array), (t.shape, t.stride())
         order = draw.sample(range(t.dim()), t.dim())
         back = [order.index(d) for d in range(t.dim())]
@@ -54,9 +61,7 @@ def test_copies(dtype: str, seed: int) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pointwise(dtype: str, seed: int) -> None:
     """With a contiguous operand, one that is broadcast over any dimension, and one of another dtype."""
-    draw, rng = random.Random(f"{dtype} {seed}"), np.random.default_rng(seed)
-    for _ in range(8):
-        t, array = permuted(draw, rng, dtype)
+    for draw, rng, t, array in drawn(dtype, seed, 8):
         beside = rng.integers(0, 11, array.shape).astype(dtype)
         spread = beside.max(draw.randrange(array.ndim), keepdims=True)
         what = (t.shape, t.stride(), spread.shape)

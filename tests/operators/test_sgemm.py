@@ -86,7 +86,8 @@ def test_in_registers_rows_do_not_depend_on_each_other() -> None:
     """A row's results are the same in a product of any number of rows that goes this way."""
     a, b = tp.randn(500, 130), tp.randn(130, 77)
     whole = tp.mm(a, b)
-    for m in (9, 10, 14, 64, 65, 449):
+    fewest = 9 if tp.backends.cpu.get_cpu_capability() == "AVX512" else 8
+    for m in (fewest, 9, 14, 64, 65, 449):
         assert tp.mm(a[:m], b).equal(whole[:m]), m
 
 
